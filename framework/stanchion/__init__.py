@@ -1,0 +1,109 @@
+"""Stanchion: a production framework for Model Context Protocol servers.
+
+General layout, from the ground up; a module imports only from those above it:
+
+    outcome, errors           the tree of errors and the outcomes they stand for
+    wire                      JSON-RPC: bytes to a message and back, no MCP
+    protocol, gate            MCP as tables, and the pure functions that read them
+    peer, call, results       what travels: who asks, what is asked, what is answered
+    chain, order, policies    the layers, and what is checked of them at start-up
+    schema, tool, catalog     what is offered
+    edge                      the one place where results and errors become the wire
+    kernel, server            a message through the chain, and the server's life
+    stream, plugins           for transports, and how they are found
+
+This package imports none of `stanchion_middleware`, `stanchion_transports` and
+`stanchion_testing`; they import only the names below.
+"""
+
+from __future__ import annotations
+
+from .call import Call as Call
+from .call import Send as Send
+from .call import State as State
+from .call import StateKey as StateKey
+from .cancellation import is_cancellation as is_cancellation
+from .chain import EVERY_REQUEST as EVERY_REQUEST
+from .chain import AnyLayer as AnyLayer
+from .chain import Chain as Chain
+from .chain import Layer as Layer
+from .chain import Link as Link
+from .chain import Middleware as Middleware
+from .chain import Next as Next
+from .chain import layer_name as layer_name
+from .content import AnyBlock as AnyBlock
+from .content import Audio as Audio
+from .content import Block as Block
+from .content import EmbeddedResource as EmbeddedResource
+from .content import Image as Image
+from .content import ResourceLink as ResourceLink
+from .content import Text as Text
+from .debug import LayerMisuse as LayerMisuse
+from .edge import NO_REPLY as NO_REPLY
+from .edge import Reply as Reply
+from .errors import CallError as CallError
+from .errors import ChainFrozen as ChainFrozen
+from .errors import ConfigurationError as ConfigurationError
+from .errors import Crashed as Crashed
+from .errors import Denied as Denied
+from .errors import DuplicateTool as DuplicateTool
+from .errors import Fault as Fault
+from .errors import HeaderMismatch as HeaderMismatch
+from .errors import InvalidArguments as InvalidArguments
+from .errors import InvalidParams as InvalidParams
+from .errors import InvalidPolicy as InvalidPolicy
+from .errors import InvalidRequest as InvalidRequest
+from .errors import InvalidResult as InvalidResult
+from .errors import InvalidTool as InvalidTool
+from .errors import Limited as Limited
+from .errors import MethodNotFound as MethodNotFound
+from .errors import MissingCapability as MissingCapability
+from .errors import OrderViolation as OrderViolation
+from .errors import OverBudget as OverBudget
+from .errors import ParseError as ParseError
+from .errors import ProtocolError as ProtocolError
+from .errors import Refusal as Refusal
+from .errors import StanchionError as StanchionError
+from .errors import TimedOut as TimedOut
+from .errors import ToolError as ToolError
+from .errors import Unauthenticated as Unauthenticated
+from .errors import Unavailable as Unavailable
+from .errors import UnenforcedPolicy as UnenforcedPolicy
+from .errors import UnknownTarget as UnknownTarget
+from .errors import UnsupportedVersion as UnsupportedVersion
+from .gate import era_of_message as era_of_message
+from .gate import http_status as http_status
+from .jsonvalue import json_depth as json_depth
+from .jsonvalue import json_size as json_size
+from .order import First as First
+from .order import Inside as Inside
+from .order import Once as Once
+from .order import Outside as Outside
+from .order import Rule as Rule
+from .outcome import Outcome as Outcome
+from .peer import Connection as Connection
+from .peer import Peer as Peer
+from .peer import Principal as Principal
+from .protocol import LATEST_LEGACY_VERSION as LATEST_LEGACY_VERSION
+from .protocol import LATEST_MODERN_VERSION as LATEST_MODERN_VERSION
+from .protocol import LEGACY_VERSIONS as LEGACY_VERSIONS
+from .protocol import MODERN_VERSIONS as MODERN_VERSIONS
+from .protocol import SUPPORTED_VERSIONS as SUPPORTED_VERSIONS
+from .protocol import Era as Era
+from .results import PageResult as PageResult
+from .results import PlainResult as PlainResult
+from .results import Result as Result
+from .results import ToolResult as ToolResult
+from .server import Server as Server
+from .stream import serve_stream as serve_stream
+from .threads import Threads as Threads
+from .tool import Tool as Tool
+from .wire import Message as Message
+from .wire import Notification as Notification
+from .wire import Request as Request
+from .wire import RequestId as RequestId
+from .wire import Response as Response
+from .wire import decode as decode
+from .wire import encode_error as encode_error
+
+__version__ = "0.1.0"

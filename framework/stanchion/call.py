@@ -1,0 +1,252 @@
+"""The call: one request on its way through the chain."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+import anyio
+
+from .peer import Peer, Principal
+from .protocol import META_PROGRESS_TOKEN
+from .wire import RequestId, encode_notification
+
+if TYPE_CHECKING:
+    from .errors import Refusal
+    from .tool import Tool
+
+V = TypeVar("V")
+
+Send = Callable[[bytes], Awaitable[None]]
+"""What a transport gives the kernel to write one frame to the peer, in order."""
+
+EMPTY: Mapping[str, Any] = {}
+FOREVER = float("inf")
+
+
+class StateKey(Generic[V]):
+    """A typed key for what a layer leaves on a call for others to read.
+
+    Two keys are the same only if they are the same object, so packs cannot collide.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"<StateKey {self.name}>"
+
+
+class State:
+    """What layers leave on a call, by typed key."""
+
+    __slots__ = ("_slots",)
+
+    def __init__(self) -> None:
+        self._slots: dict[StateKey[Any], Any] = {}
+
+    def __setitem__(self, key: StateKey[V], value: V) -> None:
+        self._slots[key] = value
+
+    def __getitem__(self, key: StateKey[V]) -> V:
+        return cast("V", self._slots[key])
+
+    def __contains__(self, key: StateKey[Any]) -> bool:
+        return key in self._slots
+
+    def get(self, key: StateKey[V], default: V | None = None) -> V | None:
+        """Give what stands under *key*, or *default*."""
+        return cast("V | None", self._slots.get(key, default))
+
+
+class Call:
+    """One request, made once and changed in place as it passes the chain.
+
+    A handler that annotates a parameter with `Call` is given it.
+
+    Attributes:
+        method: The method, such as `tools/call`.
+        id: The request's id as the peer chose it.
+        target: The tool that is called; None where the method has no target or nothing has
+            the name.
+        target_name: The name that was asked for, whether or not it exists; None where the
+            method names none.
+        arguments: The arguments as JSON values; a layer may replace them.
+        params: All of the request's `params`.
+        meta: The request's `_meta`.
+        peer: Who sent it.
+        principal: Who the caller is, as far as proved; None while nobody proved anything.
+        tenant: The tenant it acts for, or None.
+        deadline: When the call must be done, on the clock of `anyio.current_time()`; infinite
+            until a layer lowers it.
+        dry_run: True if the call must not have an effect.
+        thread_abandoned: True once a sync tool was left running in its thread.
+    """
+
+    __slots__ = (
+        "_correlation_id",
+        "_new_correlation_id",
+        "_progress",
+        "_result_meta",
+        "_scope",
+        "_send",
+        "_state",
+        "_stopped_by",
+        "arguments",
+        "deadline",
+        "dry_run",
+        "id",
+        "meta",
+        "method",
+        "params",
+        "peer",
+        "principal",
+        "target",
+        "target_name",
+        "tenant",
+        "thread_abandoned",
+    )
+
+    def __init__(
+        self,
+        method: str,
+        peer: Peer,
+        *,
+        id: RequestId = 0,
+        params: Mapping[str, Any] = EMPTY,
+        meta: Mapping[str, Any] = EMPTY,
+        target: Tool | None = None,
+        target_name: str | None = None,
+        arguments: Mapping[str, Any] = EMPTY,
+        principal: Principal | None = None,
+        send: Send | None = None,
+        new_correlation_id: Callable[[], str] | None = None,
+    ) -> None:
+        self.method = method
+        self.id = id
+        self.target = target
+        self.target_name = target_name
+        self.arguments = arguments
+        self.params = params
+        self.meta = meta
+        self.peer = peer
+        self.principal = principal
+        self.tenant = None if principal is None else principal.tenant
+        self.deadline = FOREVER
+        self.dry_run = False
+        self.thread_abandoned = False
+        self._send = send
+        self._scope: anyio.CancelScope | None = None
+        self._stopped_by: Refusal | None = None
+        self._state: State | None = None
+        self._result_meta: dict[str, Any] | None = None
+        self._progress: float | None = None
+        self._correlation_id: str | None = None
+        self._new_correlation_id = new_correlation_id
+
+    @property
+    def state(self) -> State:
+        """What layers leave on this call, by `StateKey`."""
+        if self._state is None:
+            self._state = State()
+
+        return self._state
+
+    @property
+    def correlation_id(self) -> str:
+        """The id under which log, audit and the answer speak of this call; unguessable."""
+        if self._correlation_id is None:
+            make = self._new_correlation_id
+            self._correlation_id = secrets.token_hex(8) if make is None else make()
+
+        return self._correlation_id
+
+    @property
+    def result_meta(self) -> Mapping[str, Any]:
+        """What `set_meta` collected for the result's `_meta`."""
+        return self._result_meta or EMPTY
+
+    @property
+    def progress_token(self) -> str | int | None:
+        """The token that the client gave for progress, or None if it wants none."""
+        token = self.meta.get(META_PROGRESS_TOKEN)
+        # A boolean is an int in Python and is no token in MCP.
+        return token if isinstance(token, str | int) and not isinstance(token, bool) else None
+
+    def set_meta(self, key: str, value: Any) -> None:
+        """Put a JSON *value* under *key* into the `_meta` of this call's result."""
+        if self._result_meta is None:
+            self._result_meta = {}
+
+        self._result_meta[key] = value
+
+    def remaining(self) -> float:
+        """Give the seconds until the deadline, 0.0 if it has passed, infinite if there is none."""
+        if self.deadline == FOREVER:
+            return FOREVER
+
+        return max(0.0, self.deadline - anyio.current_time())
+
+    def cancel(self) -> None:
+        """End the call without an answer, as the peer's own cancellation does."""
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def stop(self, refusal: Refusal) -> None:
+        """End the call and answer *refusal* in its place, as a server that shuts down does."""
+        self._stopped_by = refusal
+        self.cancel()
+
+    def open(self, scope: anyio.CancelScope) -> None:
+        """Say which cancel scope the call runs in; for the kernel."""
+        self._scope = scope
+
+    def close(self) -> Refusal | None:
+        """End the call's notifications; gives what stopped it, if `stop` did; for the kernel."""
+        self._send = None
+        return self._stopped_by
+
+    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Send the peer a notification that belongs to this call.
+
+        Does nothing on a transport that cannot send one, and nothing after the call has ended.
+        Waits while the peer reads more slowly than it is sent to.
+        """
+        if self._send is not None:
+            await self._send(encode_notification(method, params))
+
+    async def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Tell the client how far the call is, if it asked to be told.
+
+        Nothing is sent without a token of the client's own, nor where *progress* does not
+        exceed what was sent before: branches that run side by side may report out of order, and
+        the protocol wants the number to rise.
+
+        Args:
+            progress: How much is done, in any unit.
+            total: How much there is in the same unit, if that is known.
+            message: What happens now, in words.
+
+        Source: MCP 2026-07-28, basic/utilities/progress.
+        """
+        token = self.progress_token
+        if token is None or (self._progress is not None and progress <= self._progress):
+            return
+
+        self._progress = progress
+        params: dict[str, Any] = {"progressToken": token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+
+        if message is not None:
+            params["message"] = message
+
+        await self.notify("notifications/progress", params)
+
+    def __repr__(self) -> str:
+        return f"<Call {self.method} {self.target_name or ''}>"

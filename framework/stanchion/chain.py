@@ -1,0 +1,235 @@
+"""The chain: layers in order, compiled for each target before the first call.
+
+A layer is any `async def mw(next)`, or a `Middleware` whose `__call__` has that shape.
+`await next()` runs the rest of the chain for this call and gives its result or raises;
+`next.call` is the call. The first layer in the list is the outermost.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+
+from .call import Call
+from .errors import ChainFrozen, ConfigurationError, Denied
+from .results import Result
+
+if TYPE_CHECKING:
+    from .order import Rule
+    from .tool import Tool
+
+EVERY_REQUEST = frozenset({"*"})
+"""For `Middleware.methods`: the layer takes every request, the handshake and the lists too."""
+
+TOOL_CALLS = frozenset({"tools/call"})
+
+_new = object.__new__
+
+
+class Layer(Protocol):
+    """What stands in a chain: it may run the rest of it, and gives a result or raises."""
+
+    def __call__(self, next: Next, /) -> Awaitable[Result]:
+        """Handle the call of *next*."""
+        ...
+
+
+class Link:
+    """A layer and the link inside it; made when the chain is compiled, never per call."""
+
+    __slots__ = ("inner", "layer")
+
+    def __init__(self, layer: Layer, inner: Link | None) -> None:
+        self.layer = layer
+        self.inner = inner
+
+
+class Next:
+    """The rest of the chain, for one call.
+
+    It may be awaited never, once, or several times; it keeps no state between.
+
+    Attributes:
+        call: The call.
+    """
+
+    __slots__ = ("_link", "call")
+
+    def __init__(self, call: Call, link: Link) -> None:
+        self.call = call
+        self._link = link
+
+    def __call__(self) -> Awaitable[Result]:
+        """Run the rest of the chain and give its result, or raise what it raises."""
+        link = self._link
+        # As Next(call, link.inner), without the cost of a Python-level __init__ per layer.
+        inner = _new(Next)
+        inner.call = self.call
+        inner._link = link.inner  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
+        return link.layer(inner)
+
+
+class Middleware:
+    """The base class of a layer that has options, policies, order rules or a life.
+
+    A subclass may override `applies`, `prepare`, `visible`, `__call__`, `__aenter__` and
+    `__aexit__`, and set the class attributes below. Everything else is the framework's.
+
+    Attributes:
+        name: What order rules, errors and logs call the layer.
+        methods: The methods it is for; `EVERY_REQUEST` for all of them.
+        policies: `{policy name: type}` of what tools may ask of it, such as
+            `{"timeout": float}`.
+        order: What it must stand inside or outside of, with the reason.
+    """
+
+    name: ClassVar[str] = "middleware"
+    methods: frozenset[str] = TOOL_CALLS
+    policies: ClassVar[Mapping[str, Any]] = MappingProxyType({})
+    order: ClassVar[Sequence[Rule]] = ()
+
+    def applies(self, target: Tool | None) -> bool:
+        """Say whether the layer belongs into the chain of *target*; asked at start-up.
+
+        Where it declines, it costs nothing and its policies count as unenforced. *target* is
+        None for the chain of names that match nothing and of methods without a target.
+        """
+        return True
+
+    def prepare(self, target: Tool) -> None:
+        """Build what calls of *target* will need; called once for each target it applies to.
+
+        Raises:
+            ConfigurationError: The target cannot be served; it is then not added.
+        """
+
+    def visible(self, target: Tool, call: Call) -> bool:
+        """Say whether the caller of *call* may see *target* in lists.
+
+        Must agree with `__call__`: what is listed can be called. The default `__call__`
+        enforces it.
+        """
+        return True
+
+    async def __call__(self, next: Next) -> Result:
+        """Handle the call; by default refuse what is not `visible` and run the rest.
+
+        Raises:
+            Denied: The target is not visible to the caller; on the wire the answer is the one
+                for a name that does not exist.
+        """
+        target = next.call.target
+        if target is not None and not self.visible(target, next.call):
+            raise Denied("not visible", policy=self.name, hidden=True)
+
+        return await next()
+
+    async def __aenter__(self) -> object:
+        """Open what the layer needs; called when the server starts."""
+
+    async def __aexit__(self, *raised: object) -> None:
+        """Close it again; called when the server stops, inner layers first."""
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+AnyLayer: TypeAlias = Middleware | Callable[[Next], Awaitable[Result]]
+"""What `server.use` takes."""
+
+
+def layer_name(layer: AnyLayer) -> str:
+    """Give the name under which order rules and messages speak of *layer*."""
+    if isinstance(layer, Middleware):
+        return layer.name
+
+    return getattr(layer, "__name__", type(layer).__name__)
+
+
+class Chain:
+    """The layers of a server, in order.
+
+    Layers are added until `freeze`; compiled links are then fixed for the server's life.
+    """
+
+    def __init__(self, layers: Iterable[AnyLayer] = ()) -> None:
+        self.layers: list[AnyLayer] = []
+        self._frozen = False
+        self.add(*layers)
+
+    def add(self, *layers: AnyLayer) -> None:
+        """Append *layers*; the first of all is the outermost.
+
+        Raises:
+            ChainFrozen: The server has started.
+            ConfigurationError: A layer is not `async def mw(next)`.
+        """
+        if self._frozen:
+            raise ChainFrozen("the chain is frozen once the server has started; call use() before")
+
+        for layer in layers:
+            _check_shape(layer)
+
+        self.layers.extend(layers)
+
+    def freeze(self) -> None:
+        """Refuse further layers."""
+        self._frozen = True
+
+    def select(self, method: str, target: Tool | None) -> list[AnyLayer]:
+        """Give the layers that a call of *method* on *target* passes, outermost first."""
+        return [layer for layer in self.layers if _takes(layer, method, target)]
+
+    def compile(
+        self,
+        method: str,
+        target: Tool | None,
+        endpoint: Layer,
+        wrap: Callable[[Layer, str], Layer] | None = None,
+    ) -> Link:
+        """Link the layers for *method* and *target* around *endpoint*.
+
+        Args:
+            method: The method of the calls that will pass.
+            target: Their target, or None.
+            endpoint: What stands innermost.
+            wrap: What to put around each layer, given it and its name; for debug mode.
+        """
+        link = Link(endpoint, None)
+        for layer in reversed(self.select(method, target)):
+            # The bound method saves a slot look-up per call over calling the instance.
+            run: Layer = layer.__call__ if isinstance(layer, Middleware) else layer
+            link = Link(run if wrap is None else wrap(run, layer_name(layer)), link)
+
+        return link
+
+    def __repr__(self) -> str:
+        return " → ".join([*map(layer_name, self.layers), "handler"])
+
+
+def _takes(layer: AnyLayer, method: str, target: Tool | None) -> bool:
+    if not isinstance(layer, Middleware):
+        return method in TOOL_CALLS
+
+    if method not in layer.methods and not layer.methods >= EVERY_REQUEST:
+        return False
+
+    return layer.applies(target)
+
+
+def _check_shape(layer: AnyLayer) -> None:
+    run = layer if inspect.isroutine(layer) else getattr(layer, "__call__", None)  # noqa: B004
+    if run is not None and inspect.iscoroutinefunction(run):
+        try:
+            inspect.signature(run).bind(None)
+        except TypeError:
+            pass
+        else:
+            return
+
+    raise ConfigurationError(
+        f"{layer!r} is no layer: a layer is `async def mw(next)`, or an instance of Middleware"
+        + (" (pass an instance, not the class)" if isinstance(layer, type) else "")
+    )

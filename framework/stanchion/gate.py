@@ -1,0 +1,257 @@
+"""The gate: whether a message may come in, decided by tables alone.
+
+Pure functions, no I/O, no server. Both eras pass here; what differs between versions stands in
+`stanchion.protocol`. The rules of a modern request are checked in the specification's order:
+`_meta`, then headers, then version, then method, then parameters.
+
+Source: MCP 2025-11-25, basic/lifecycle and basic/transports; MCP 2026-07-28, basic and
+basic/transports.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any, cast
+
+from .errors import (
+    HeaderMismatch,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    ProtocolError,
+    UnsupportedVersion,
+)
+from .protocol import (
+    CLIENT_NOTIFICATIONS,
+    CLIENT_REQUESTS,
+    HEADER_METHOD,
+    HEADER_NAME,
+    HEADER_VERSION,
+    LATEST_LEGACY_VERSION,
+    LEGACY_STATUS,
+    LEGACY_VERSIONS,
+    META_VERSION,
+    MODERN_META_OPTIONAL,
+    MODERN_META_REQUIRED,
+    MODERN_STATUS,
+    MODERN_VERSIONS,
+    SUPPORTED_VERSIONS,
+    Era,
+    Method,
+    Param,
+)
+from .wire import Notification, Request
+
+BEFORE_INITIALIZE = frozenset({"initialize", "ping"})
+"""What a legacy peer may send before the handshake."""
+
+_BASE64_PREFIX = "=?base64?"
+_BASE64_SUFFIX = "?="
+
+
+def era_of_message(message: Request | Notification, headers: Mapping[str, str] | None) -> Era:
+    """Tell the era that one message claims.
+
+    The message is modern if its `_meta` names a protocol version, or if its version header
+    names one that no legacy peer could. A header without `_meta` counts too, so that a modern
+    peer that forgot `_meta` is told so instead of being taken for a legacy one.
+
+    Args:
+        message: The message.
+        headers: HTTP header fields with lower-case names, or None on other transports.
+    """
+    meta = None if message.params is None else message.params.get("_meta")
+    if isinstance(meta, dict) and META_VERSION in meta:
+        return Era.MODERN
+
+    version = None if headers is None else headers.get(HEADER_VERSION)
+    return Era.LEGACY if version is None or version in LEGACY_VERSIONS else Era.MODERN
+
+
+def admit_modern(request: Request, headers: Mapping[str, str] | None) -> tuple[str, Method]:
+    """Let a modern request in; gives its version and its method's row.
+
+    Args:
+        request: The request.
+        headers: HTTP header fields with lower-case names, or None on other transports.
+
+    Raises:
+        InvalidParams: A required `_meta` key is missing, or a member has the wrong type.
+        HeaderMismatch: A required header is missing, malformed, or disagrees with the body.
+        UnsupportedVersion: The version is not served.
+        MethodNotFound: The method does not exist in the version.
+    """
+    meta = _check_meta(request.params)
+    version: str = meta[META_VERSION]
+    if headers is not None:
+        _check_header(headers, HEADER_VERSION, version)
+        _check_header(headers, HEADER_METHOD, request.method)
+
+    if version not in MODERN_VERSIONS:
+        raise UnsupportedVersion(version, SUPPORTED_VERSIONS)
+
+    method = CLIENT_REQUESTS.get((request.method, version))
+    if method is None:
+        raise MethodNotFound(request.method)
+
+    if headers is not None and method.routed_by is not None:
+        _check_name(headers, request.params or {}, method.routed_by)
+
+    check_params(method, request.params)
+    return version, method
+
+
+def admit_legacy(request: Request, negotiated: str | None) -> tuple[str, Method]:
+    """Let a legacy request in; gives its version and its method's row.
+
+    Args:
+        request: The request.
+        negotiated: The version that `initialize` agreed on, or None before it.
+
+    Raises:
+        InvalidRequest: The handshake is missing, or comes a second time.
+        MethodNotFound: The method does not exist in the version.
+        InvalidParams: A member of `params` is missing or has the wrong type.
+    """
+    if request.method == "initialize":
+        if negotiated is not None:
+            raise InvalidRequest("This connection is initialized already")
+
+        method = CLIENT_REQUESTS["initialize", LATEST_LEGACY_VERSION]
+        check_params(method, request.params)
+        return negotiate(cast("dict[str, Any]", request.params)["protocolVersion"]), method
+
+    if negotiated is None and request.method not in BEFORE_INITIALIZE:
+        raise InvalidRequest(
+            "Not initialized: send initialize first, or name the protocol version in "
+            f"params._meta[{META_VERSION!r}]"
+        )
+
+    version = negotiated or LATEST_LEGACY_VERSION
+    method = CLIENT_REQUESTS.get((request.method, version))
+    if method is None:
+        raise MethodNotFound(request.method)
+
+    check_params(method, request.params)
+    return version, method
+
+
+def admit_notification(notification: Notification, version: str) -> Method | None:
+    """Give the row of a notification, or None where it is unknown or malformed.
+
+    A notification is never answered, so a bad one is dropped.
+    """
+    method = CLIENT_NOTIFICATIONS.get((notification.method, version))
+    if method is None:
+        return None
+
+    try:
+        check_params(method, notification.params)
+    except InvalidParams:
+        return None
+
+    return method
+
+
+def negotiate(requested: str) -> str:
+    """Give the version to answer `initialize` with: the one asked for, or our latest."""
+    return requested if requested in LEGACY_VERSIONS else LATEST_LEGACY_VERSION
+
+
+def http_status(error: ProtocolError | int, era: Era) -> int:
+    """Give the HTTP status that an error, or an error code, has in *era*."""
+    code = error if isinstance(error, int) else error.code
+    return (MODERN_STATUS if era is Era.MODERN else LEGACY_STATUS).get(code, 200)
+
+
+def check_params(method: Method, params: Mapping[str, Any] | None) -> None:
+    """Check the members of `params` that the table lists for *method*.
+
+    Raises:
+        InvalidParams: One is missing or has the wrong type.
+    """
+    for param in method.params:
+        value = None if params is None else params.get(param.name)
+        if value is None and (params is None or param.name not in params):
+            if param.required:
+                raise InvalidParams(f"{method.name}: params.{param.name} is required")
+        elif not _has_type(value, param):
+            raise InvalidParams(
+                f"{method.name}: params.{param.name} must be {_type_name(param.type)}"
+            )
+
+
+def _check_meta(params: Mapping[str, Any] | None) -> dict[str, Any]:
+    meta = None if params is None else params.get("_meta")
+    if not isinstance(meta, dict):
+        raise InvalidParams("params._meta is required and must be an object")
+
+    meta = cast("dict[str, Any]", meta)
+    for key, type_ in MODERN_META_REQUIRED:
+        if key not in meta:
+            raise InvalidParams(f"params._meta[{key!r}] is required")
+
+        if not isinstance(meta[key], type_):
+            raise InvalidParams(f"params._meta[{key!r}] must be {_type_name(type_)}")
+
+    for key, type_ in MODERN_META_OPTIONAL:
+        if key in meta and not isinstance(meta[key], type_):
+            raise InvalidParams(f"params._meta[{key!r}] must be {_type_name(type_)}")
+
+    return meta
+
+
+def _check_header(headers: Mapping[str, str], name: str, expected: str) -> None:
+    value = headers.get(name)
+    if value is None:
+        raise HeaderMismatch(f"The header {name} is required")
+
+    if value != expected:
+        raise HeaderMismatch(f"The header {name} disagrees with the body")
+
+
+def _check_name(headers: Mapping[str, str], params: Mapping[str, Any], routed_by: str) -> None:
+    body = params.get(routed_by)
+    if not isinstance(body, str):
+        return  # the parameter check that follows names what is wrong
+
+    value = headers.get(HEADER_NAME)
+    if value is None:
+        raise HeaderMismatch(f"The header {HEADER_NAME} is required")
+
+    if decode_header(value) != body:
+        raise HeaderMismatch(f"The header {HEADER_NAME} disagrees with params.{routed_by}")
+
+
+def decode_header(value: str) -> str:
+    """Decode the value of `Mcp-Name` or `Mcp-Param-*`: as it stands, or base64 of UTF-8.
+
+    Raises:
+        HeaderMismatch: The value is marked as base64 and is not base64 of UTF-8.
+
+    Source: MCP 2026-07-28, basic/transports, "Value encoding".
+    """
+    if not (value.startswith(_BASE64_PREFIX) and value.endswith(_BASE64_SUFFIX)):
+        return value
+
+    encoded = value[len(_BASE64_PREFIX) : -len(_BASE64_SUFFIX)]
+    try:
+        return base64.b64decode(encoded, validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise HeaderMismatch("A header is marked as base64 and cannot be decoded") from None
+
+
+def _has_type(value: Any, param: Param) -> bool:
+    # bool is an int in Python and is no number in JSON.
+    if isinstance(value, bool):
+        return param.type is bool
+
+    return isinstance(value, param.type)
+
+
+def _type_name(type_: type | tuple[type, ...]) -> str:
+    names = {str: "a string", dict: "an object", int: "an integer", float: "a number"}
+    types = type_ if isinstance(type_, tuple) else (type_,)
+    return " or ".join(names[each] for each in types)

@@ -1,0 +1,131 @@
+"""Who is at the other end, as data.
+
+A legacy session and a modern envelope fill the same `Peer`, so that one kernel serves both eras
+and every transport. A `Connection` belongs to a transport and lives as long as its stream or
+session; nothing about a peer is kept on the server, so two peers never meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from .protocol import Era, era_of
+
+if TYPE_CHECKING:
+    from .call import Call
+    from .wire import RequestId
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who calls, as far as it is proved.
+
+    Attributes:
+        subject: The caller's id at its issuer.
+        client: The OAuth client it acts through, or None.
+        issuer: Who vouches for it, or None.
+        scopes: What its token may do.
+        roles: What it is, for role checks.
+        tenant: The tenant it belongs to, or None.
+        claims: What else the token says.
+    """
+
+    subject: str
+    client: str | None = None
+    issuer: str | None = None
+    scopes: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
+    tenant: str | None = None
+    claims: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def identity(self) -> tuple[str | None, str | None, str]:
+        """What a session is bound to: client, issuer and subject."""
+        return (self.client, self.issuer, self.subject)
+
+
+class Peer:
+    """The other end as it described itself for one request.
+
+    What a peer says of itself is for display: it proves nothing.
+
+    Attributes:
+        transport: `http`, `stdio`, `memory`, or the name of a pack's transport.
+        version: The protocol version that is spoken.
+        client: `{"name": str, "version": str, …}` as the peer sent it, or empty.
+        capabilities: The client's capabilities as it sent them.
+        session: The legacy session's id, or None.
+        address: The remote address, or None where there is none.
+        headers: HTTP header fields with lower-case names; empty elsewhere.
+    """
+
+    __slots__ = ("address", "capabilities", "client", "headers", "session", "transport", "version")
+
+    def __init__(
+        self,
+        transport: str,
+        version: str,
+        *,
+        client: Mapping[str, Any],
+        capabilities: Mapping[str, Any],
+        session: str | None = None,
+        address: str | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
+    ) -> None:
+        self.transport = transport
+        self.version = version
+        self.client = client
+        self.capabilities = capabilities
+        self.session = session
+        self.address = address
+        self.headers = headers
+
+    @property
+    def era(self) -> Era:
+        """The era of the version that is spoken."""
+        return era_of(self.version)
+
+    def __repr__(self) -> str:
+        return f"<Peer {self.client.get('name', '?')} over {self.transport}, {self.version}>"
+
+
+class Connection:
+    """What a transport knows of the other end while it hands over one message.
+
+    A transport with a stream keeps one for the stream's life. Over HTTP each request has its
+    own, with identity and headers found anew, and requests of one session share `in_flight`.
+
+    Attributes:
+        transport: The transport's name.
+        peer: What `initialize` told, or None before it and for modern peers; the kernel sets it.
+        principal: Who the transport found the peer to be, or None.
+        address: The remote address, or None.
+        in_flight: `{request id: call}` of the calls that are running, for cancellation.
+    """
+
+    __slots__ = ("address", "in_flight", "peer", "principal", "transport")
+
+    def __init__(
+        self,
+        transport: str,
+        *,
+        peer: Peer | None = None,
+        principal: Principal | None = None,
+        address: str | None = None,
+        in_flight: dict[RequestId, Call] | None = None,
+    ) -> None:
+        self.transport = transport
+        self.peer = peer
+        self.principal = principal
+        self.address = address
+        self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
+
+    @property
+    def version(self) -> str | None:
+        """The negotiated version, or None before `initialize`."""
+        return None if self.peer is None else self.peer.version

@@ -1,0 +1,346 @@
+"""The server: what is offered, which layers every call passes, and its life."""
+
+from __future__ import annotations
+
+import inspect
+import secrets
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar, overload
+
+from .call import Send
+from .catalog import Catalog
+from .chain import AnyLayer, Chain, Middleware
+from .edge import Edge, Reply
+from .errors import ConfigurationError
+from .handlers import implementation
+from .kernel import Kernel
+from .order import check_order
+from .peer import Connection
+from .plugins import load_transport
+from .protocol import LATEST_MODERN_VERSION, META_SERVER
+from .threads import Threads
+from .tool import Tool
+from .wire import Message
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Server:
+    """An MCP server: tools behind a checked chain, for every transport and both eras.
+
+    A subclass may override `lifespan` and `new_correlation_id`; everything else is the
+    framework's.
+
+    Attributes:
+        name: The server's name, for peers.
+        version: Its version.
+        title: A name for people.
+        description: What it is, for people.
+        instructions: How to use it, for the model.
+        website_url: Its page.
+        icons: Icons as the specification has them.
+        debug: Whether every layer is checked for misuse, which costs time.
+        chain: The layers, outermost first.
+        catalog: The tools.
+        threads: The worker threads of sync tools.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        version: str = "0.0.0",
+        *,
+        middleware: Iterable[AnyLayer] = (),
+        title: str | None = None,
+        description: str | None = None,
+        instructions: str | None = None,
+        website_url: str | None = None,
+        icons: Iterable[Mapping[str, Any]] = (),
+        refusals: Literal["error", "result"] = "error",
+        debug: bool = False,
+        page_size: int = 1000,
+        max_calls: int = 1000,
+        max_threads: int = 40,
+        max_waiting_for_thread: int = 400,
+    ) -> None:
+        """Describe a server; nothing runs before `async with server` or `run`.
+
+        Args:
+            name: The server's name, for peers.
+            version: Its version.
+            middleware: The layers, outermost first.
+            title: A name for people.
+            description: What it is, for people.
+            instructions: How to use it, for the model.
+            website_url: Its page.
+            icons: Icons as the specification has them.
+            refusals: `"result"` answers refused tool calls with an `isError` result, for hosts
+                that hide protocol errors from the model.
+            debug: Check every layer for misuse.
+            page_size: Entries on a page of a list, 1 or more.
+            max_calls: Calls that run at once, over all peers; more are refused.
+            max_threads: Sync tools that run at once.
+            max_waiting_for_thread: Calls that wait for a thread; more are refused.
+
+        Raises:
+            ConfigurationError: A number is out of range, or a layer is none.
+        """
+        if page_size < 1 or max_calls < 1:
+            raise ConfigurationError("page_size and max_calls must be 1 or more")
+
+        self.name = name
+        self.version = version
+        self.title = title
+        self.description = description
+        self.instructions = instructions
+        self.website_url = website_url
+        self.icons = tuple(icons)
+        self.debug = debug
+        self.chain = Chain(middleware)
+        self.catalog = Catalog(page_size)
+        self._max_calls = max_calls
+        self._max_threads = max_threads
+        self._max_waiting_for_thread = max_waiting_for_thread
+        self._edge = Edge(
+            {META_SERVER: implementation(self, LATEST_MODERN_VERSION)},
+            refusals_as_results=refusals == "result",
+        )
+        self._kernel: Kernel | None = None
+        self._life = AsyncExitStack()
+        self._users = 0
+        self.threads: Threads
+
+    # What a server offers.
+
+    def use(self, *layers: AnyLayer) -> None:
+        """Append layers to the chain; the first of all is the outermost.
+
+        Raises:
+            ChainFrozen: The server has started.
+            ConfigurationError: A layer is not `async def mw(next)`.
+        """
+        self.chain.add(*layers)
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        icons: Iterable[Mapping[str, Any]] = (),
+        tags: Iterable[str] = (),
+        meta: Mapping[str, Any] | None = None,
+        blocking: bool = True,
+        replace: bool = False,
+        **policies: Any,
+    ) -> Callable[[F], F]: ...
+
+    def tool(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        replace: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Make a typed function a tool; used as `@server.tool` or `@server.tool(...)`.
+
+        The input schema comes from the signature, the output schema from the return annotation,
+        the description from the docstring. Every keyword that is none of `Tool`'s own is a
+        policy, which a layer of the chain must enforce.
+
+        Raises:
+            InvalidTool: The name, a parameter or the return type cannot be served.
+            DuplicateTool: The name is taken and *replace* is false.
+            ConfigurationError: The server has started and the tool does not fit its chain.
+        """
+        # The caller's locals: annotations may name classes defined beside the function.
+        frame = inspect.currentframe()
+        caller = None if frame is None else frame.f_back
+        local_names = {} if caller is None else caller.f_locals
+
+        def register(function: F) -> F:
+            fields = {key: options[key] for key in options.keys() & _TOOL_FIELDS}
+            policies = {key: options[key] for key in options.keys() - _TOOL_FIELDS}
+            made = Tool.from_function(
+                function, local_names=local_names, policies=policies, **fields
+            )
+            self.add_tool(made, replace=replace)
+            return function
+
+        return register if function is None else register(function)
+
+    def add_tool(self, tool: Tool, *, replace: bool = False) -> None:
+        """Add a tool made by hand; also while serving.
+
+        Raises:
+            DuplicateTool: The name is taken and *replace* is false.
+            ConfigurationError: The server has started and the tool does not fit its chain.
+        """
+        self.catalog.add(tool, replace=replace)
+
+    def remove_tool(self, name: str) -> None:
+        """Remove a tool, also while serving; calls of it that are running go on.
+
+        Raises:
+            KeyError: There is no such tool.
+        """
+        self.catalog.remove(name)
+
+    # What a subclass may override.
+
+    def lifespan(self) -> AbstractAsyncContextManager[Any]:
+        """Give the context that surrounds serving; for a subclass to override.
+
+        It is entered before the layers open, and left after they have closed.
+        """
+        return _nothing()
+
+    def new_correlation_id(self) -> str:
+        """Make the id of one call; for a subclass to override. Must be unguessable."""
+        return secrets.token_hex(8)
+
+    # Its life.
+
+    async def __aenter__(self) -> Self:
+        """Check and compile the chain, then open the lifespan and the layers.
+
+        Several transports may each enter one server; the last to leave closes it.
+
+        Raises:
+            ConfigurationError: The chain or a tool is not servable; the message says what to do.
+        """
+        self._users += 1
+        if self._users == 1:
+            try:
+                await self._start()
+            except BaseException:
+                self._users = 0
+                raise
+
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._users -= 1
+        if self._users == 0:
+            self._kernel = None
+            await self._life.__aexit__(kind, error, traceback)
+
+    async def _start(self) -> None:
+        self.chain.freeze()
+        check_order(self.chain.layers)
+        self.threads = Threads(self._max_threads, max_waiting=self._max_waiting_for_thread)
+        kernel = Kernel(self, self._edge, self._max_calls)
+        async with AsyncExitStack() as life:
+            await life.enter_async_context(self.lifespan())
+            for layer in self.chain.layers:
+                if isinstance(layer, Middleware):
+                    await life.enter_async_context(layer)
+
+            self._life = life.pop_all()
+
+        self._kernel = kernel
+
+    @property
+    def kernel(self) -> Kernel:
+        """The running kernel.
+
+        Raises:
+            ConfigurationError: The server has not started.
+        """
+        if self._kernel is None:
+            raise ConfigurationError(
+                "the server has not started: serve it within `async with server`, or pass "
+                "lifespan=app.lifespan to the application that mounts it"
+            )
+
+        return self._kernel
+
+    @property
+    def draining(self) -> bool:
+        """Whether new calls are refused because the server is about to stop."""
+        return self._kernel is None or self._kernel.draining
+
+    async def drain(self, grace: float) -> None:
+        """Take no more calls, wait up to *grace* seconds for those that run, stop the rest."""
+        await self.kernel.drain(grace)
+
+    # For transports.
+
+    async def handle(
+        self,
+        frame: bytes,
+        connection: Connection,
+        *,
+        headers: Mapping[str, str] | None = None,
+        send: Send | None = None,
+    ) -> Reply:
+        """Handle one frame, a batch included, and give what to send back.
+
+        Never raises for anything in the frame or in a handler; only the cancellation of the
+        caller passes.
+
+        Args:
+            frame: One JSON-RPC frame.
+            connection: Where it came from.
+            headers: HTTP header fields with lower-case names, or None on other transports.
+            send: How to send notifications that belong to the calls, or None where the
+                transport cannot.
+        """
+        return await self.kernel.handle(frame, connection, headers=headers, send=send)
+
+    async def dispatch(
+        self,
+        message: Message | list[Any],
+        connection: Connection,
+        *,
+        headers: Mapping[str, str] | None = None,
+        send: Send | None = None,
+    ) -> Reply:
+        """As `handle`, for a transport that has decoded the frame already."""
+        return await self.kernel.dispatch(message, connection, headers=headers, send=send)
+
+    def run(self, transport: str = "stdio", **options: Any) -> None:
+        """Serve over *transport* until it ends or a signal stops it; blocks.
+
+        Args:
+            transport: `http`, `stdio`, or the name of another installed transport.
+            options: What the transport takes, such as `port=8000`.
+
+        Raises:
+            ConfigurationError: No such transport is installed, or the server is not servable.
+        """
+        load_transport(transport)(self, **options)
+
+
+_TOOL_FIELDS = frozenset(
+    {
+        "annotations",
+        "blocking",
+        "description",
+        "icons",
+        "meta",
+        "name",
+        "output_schema",
+        "tags",
+        "title",
+    }
+)
+
+
+@asynccontextmanager
+async def _nothing() -> AsyncGenerator[None]:
+    yield

@@ -1,0 +1,291 @@
+"""A tool: what it is called, what it takes and gives, and how it is run."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import orjson
+
+from .call import Call
+from .conversion import to_result
+from .errors import InvalidArguments, InvalidTool
+from .protocol import FIELD_SINCE, at_least
+from .results import ToolResult
+from .schema import JsonSchema, Signature, output_schema
+
+if TYPE_CHECKING:
+    from .threads import Threads
+
+RawHandler: TypeAlias = Callable[..., Any]
+"""A handler over raw arguments: `handler(arguments)` or `handler(arguments, call)`."""
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9_./-]{1,128}")
+"""MCP 2025-11-25, server/tools, "Tool names"; `/` is allowed beside for namespaces."""
+
+EMPTY_SCHEMA: JsonSchema = {"type": "object", "additionalProperties": False}
+
+
+class Tool:
+    """One tool.
+
+    Made by `@server.tool` from a typed function, or by hand from a JSON Schema and a handler
+    over the raw arguments. The handler may be sync or async; a sync one runs in a worker thread
+    unless `blocking=False` says that it returns at once.
+
+    Attributes:
+        name: 1 to 128 characters of `A-Z a-z 0-9 _ . - /`.
+        handler: `handler(arguments)` or `handler(arguments, call)`, where *arguments* is the
+            JSON object that came; for a tool made from a function, the function.
+        input_schema: The JSON Schema of the arguments; of `"type": "object"`.
+        output_schema: The JSON Schema of the structured result, or None.
+        title: A name for people.
+        description: What it does, for the model.
+        annotations: The protocol's hints, such as `{"readOnlyHint": True}`.
+        icons: Icons as the specification has them.
+        tags: Labels for layers and packs; not sent to peers.
+        meta: What the tool carries in `_meta`.
+        policies: What it asks of the layers, such as `{"timeout": 5}`.
+        blocking: False if a sync handler may run on the event loop.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        handler: RawHandler,
+        *,
+        input_schema: JsonSchema | None = None,
+        output_schema: JsonSchema | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        annotations: Mapping[str, Any] | None = None,
+        icons: Iterable[Mapping[str, Any]] = (),
+        tags: Iterable[str] = (),
+        meta: Mapping[str, Any] | None = None,
+        policies: Mapping[str, Any] | None = None,
+        blocking: bool = True,
+        signature: Signature | None = None,
+    ) -> None:
+        """Describe a tool; *signature* is for `from_function`.
+
+        Raises:
+            InvalidTool: The name or a schema cannot be served.
+        """
+        self.name = name
+        self.handler = handler
+        self.input_schema = EMPTY_SCHEMA if input_schema is None else input_schema
+        self.output_schema = output_schema
+        self.title = title
+        self.description = description
+        self.annotations = annotations
+        self.icons = tuple(icons)
+        self.tags = frozenset(tags)
+        self.meta = meta
+        self.policies: Mapping[str, Any] = policies or {}
+        self.blocking = blocking
+        self._signature = signature
+        self._serialise: Callable[[Any], ToolResult] = to_result
+        self._check()
+        self._decodable = _decodable_properties(self.input_schema)
+        self._is_async = _is_async(handler)
+        self._takes_call = signature is None and _takes_call(name, handler)
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        local_names: Mapping[str, Any] | None = None,
+        **fields: Any,
+    ) -> Tool:
+        """Make a tool from a typed function, its docstring and its annotations.
+
+        Args:
+            function: A sync or async function. A parameter annotated `Call` is given the call.
+            name: The tool's name; the function's by default.
+            description: What it does; the docstring's text by default.
+            local_names: Names that annotations may use besides the function's globals.
+            fields: What else `Tool` takes.
+
+        Raises:
+            InvalidTool: The name, a parameter or the return type cannot be served.
+        """
+        chosen: str = name or getattr(function, "__name__", type(function).__name__)
+        signature = Signature(chosen, function, local_names)
+        output = output_schema(chosen, signature.returns)
+        fields.setdefault("output_schema", None if output is None else output[0])
+        tool = cls(
+            chosen,
+            function,
+            input_schema=signature.input_schema,
+            description=description or signature.description,
+            signature=signature,
+            **fields,
+        )
+        if output is not None:
+            _, adapter, wrapped = output
+            tool._serialise = lambda returned: to_result(returned, adapter, wrapped=wrapped)
+
+        return tool
+
+    def wire(self, version: str) -> dict[str, Any]:
+        """Give the tool as a peer of *version* may see it in `tools/list`."""
+        optional = {
+            "title": self.title,
+            "description": self.description,
+            "outputSchema": self.output_schema,
+            "annotations": self.annotations,
+            "icons": self.icons or None,
+            "_meta": self.meta,
+        }
+        wired: dict[str, Any] = {"name": self.name, "inputSchema": self.input_schema}
+        for field, value in optional.items():
+            since = FIELD_SINCE.get(f"tool.{field}")
+            if value is not None and (since is None or at_least(version, since)):
+                wired[field] = value
+
+        return wired
+
+    def decode_strings(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Decode arguments that came as JSON strings though no string is declared for them.
+
+        Some clients send `"[1, 2]"` for an array. To be called only after the plain arguments
+        were found not to fit: a parameter that may be a string is never touched.
+
+        Returns:
+            The arguments with those decoded, or None where there is nothing to decode.
+        """
+        decoded: dict[str, Any] | None = None
+        for name in self._decodable:
+            value = arguments.get(name)
+            if not isinstance(value, str):
+                continue
+
+            try:
+                inner = orjson.loads(value)
+            except orjson.JSONDecodeError:
+                continue
+
+            decoded = dict(arguments) if decoded is None else decoded
+            decoded[name] = inner
+
+        return decoded
+
+    async def run(self, call: Call, threads: Threads) -> ToolResult:
+        """Run the handler for *call* and give its result as a `ToolResult`.
+
+        Raises:
+            InvalidArguments: The arguments do not fit the signature.
+            InvalidResult: What the handler returned cannot be sent.
+            Unavailable: The handler is sync and no worker thread is free.
+        """
+        args, kwargs = self._bind(call)
+        if self._is_async:
+            returned = await self.handler(*args, **kwargs)
+        elif self.blocking:
+            returned = await threads.run(call, partial(self.handler, *args, **kwargs))
+        else:
+            returned = self.handler(*args, **kwargs)
+
+        if inspect.isawaitable(returned):  # a sync function that hands out a coroutine
+            returned = await returned
+
+        return self._serialise(returned)
+
+    def _bind(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        signature = self._signature
+        if signature is None:
+            raw = (call.arguments, call) if self._takes_call else (call.arguments,)
+            return raw, {}
+
+        try:
+            return (), signature.bind(call)
+        except InvalidArguments as plain:
+            decoded = self.decode_strings(call.arguments)
+            if decoded is None:
+                raise
+
+            original, call.arguments = call.arguments, decoded
+            try:
+                return (), signature.bind(call)
+            except InvalidArguments:
+                call.arguments = original
+                raise plain from None
+
+    def _check(self) -> None:
+        if NAME_PATTERN.fullmatch(self.name) is None:
+            raise InvalidTool(
+                self.name[:128], "a name is 1 to 128 characters of A-Z a-z 0-9 _ . - and /"
+            )
+
+        if not callable(self.handler):
+            raise InvalidTool(self.name, "its handler is not callable")
+
+        for schema, which in ((self.input_schema, "input"), (self.output_schema, "output")):
+            if schema is not None and schema.get("type") != "object":
+                raise InvalidTool(self.name, f'its {which} schema must have "type": "object"')
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name}>"
+
+
+def _is_async(handler: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
+        getattr(handler, "__call__", None)  # noqa: B004 # an instance with async __call__
+    )
+
+
+def _takes_call(name: str, handler: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(handler).parameters.values()
+    except ValueError:  # a builtin without a signature
+        return False
+
+    positional = [
+        parameter
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+        and parameter.default is parameter.empty
+    ]
+    if len(positional) > 2:
+        raise InvalidTool(
+            name, "its handler must be handler(arguments) or handler(arguments, call)"
+        )
+
+    return len(positional) == 2
+
+
+def _decodable_properties(schema: JsonSchema) -> tuple[str, ...]:
+    """Name the properties whose declared type excludes a string."""
+    definitions: JsonSchema = schema.get("$defs", {})
+    properties: JsonSchema = schema.get("properties", {})
+    return tuple(
+        name for name, declared in properties.items() if not _may_be_text(declared, definitions)
+    )
+
+
+def _may_be_text(declared: Any, definitions: JsonSchema, hops: int = 0) -> bool:
+    if not isinstance(declared, dict) or hops > 16:
+        return True
+
+    declared = cast("JsonSchema", declared)
+    reference = declared.get("$ref")
+    if isinstance(reference, str):
+        target = definitions.get(reference.removeprefix("#/$defs/"))
+        return _may_be_text(target, definitions, hops + 1)
+
+    for arms in (declared.get("anyOf"), declared.get("oneOf")):
+        if isinstance(arms, list):
+            return any(_may_be_text(arm, definitions, hops + 1) for arm in cast("list[Any]", arms))
+
+    kinds = declared.get("type")
+    if isinstance(kinds, str):
+        return kinds == "string"
+
+    # An enum or a schema without a type may well take a string.
+    return not isinstance(kinds, list) or "string" in kinds

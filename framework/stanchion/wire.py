@@ -1,0 +1,189 @@
+"""Bytes to a message and back: JSON-RPC 2.0, and no MCP in it.
+
+Sans-IO. `decode` reads one frame, `encode_*` make one; neither knows a transport, a version or
+a method. Source: JSON-RPC 2.0 specification, and MCP 2025-11-25, basic, "Messages", which
+narrows ids to strings and integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import orjson
+
+from .errors import InvalidRequest, ParseError
+
+RequestId: TypeAlias = str | int
+"""What MCP allows as an id; never null, a boolean or a fraction."""
+
+MAX_ID_LENGTH = 1024
+"""Characters of a string id. An id is echoed and kept while its call runs, so it is bounded."""
+
+
+class Encoded:
+    """JSON that is encoded already and is spliced into a message as it stands."""
+
+    __slots__ = ("fragment", "json")
+
+    def __init__(self, json: bytes) -> None:
+        self.json = json
+        self.fragment = orjson.Fragment(json)
+
+
+@dataclass(slots=True)
+class Request:
+    """A request: it has an id and is answered exactly once, unless it is cancelled."""
+
+    id: RequestId
+    method: str
+    params: dict[str, Any] | None
+
+
+@dataclass(slots=True)
+class Notification:
+    """A notification: it has no id and is never answered."""
+
+    method: str
+    params: dict[str, Any] | None
+
+
+@dataclass(slots=True)
+class Response:
+    """The peer's answer to a request of ours; exactly one of `result` and `error` is set."""
+
+    id: RequestId | None
+    result: dict[str, Any] | None
+    error: dict[str, Any] | None
+
+
+Message: TypeAlias = Request | Notification | Response
+
+
+def decode(frame: bytes | bytearray | memoryview | str) -> Message | list[Any]:
+    """Read one frame: a message, or a batch as the list of its undecoded members.
+
+    Each member of a batch goes through `decode_member`, so that one bad member does not spoil
+    the others.
+
+    Raises:
+        ParseError: The frame is not JSON; so are `NaN`, lone surrogates, what is not UTF-8, and
+            nesting beyond 1,024 levels.
+        InvalidRequest: The frame is JSON but no JSON-RPC 2.0 message; `request_id` is its id
+            where that could be read.
+    """
+    try:
+        member = orjson.loads(frame)
+    except orjson.JSONDecodeError as error:
+        raise ParseError(f"Parse error: {error.msg}") from None
+
+    if isinstance(member, list):
+        return cast("list[Any]", member)
+
+    return decode_member(member)
+
+
+def decode_member(member: Any) -> Message:
+    """Read one JSON value as a message.
+
+    Raises:
+        InvalidRequest: The value is not a JSON-RPC 2.0 message.
+    """
+    if not isinstance(member, dict):
+        raise InvalidRequest("A message must be a JSON object")
+
+    fields = cast("dict[str, Any]", member)
+    method = fields.get("method")
+    if method is None:
+        return _decode_response(fields)
+
+    has_id = "id" in fields
+    id = fields.get("id")
+    if has_id and (problem := _id_problem(id)):
+        raise InvalidRequest(problem)
+
+    if fields.get("jsonrpc") != "2.0":
+        raise InvalidRequest('"jsonrpc" must be "2.0"', request_id=id)
+
+    if not isinstance(method, str) or not method:
+        raise InvalidRequest('"method" must be a non-empty string', request_id=id)
+
+    params = fields.get("params")
+    if params is not None and not isinstance(params, dict):
+        raise InvalidRequest('"params" must be an object', request_id=id)
+
+    params = cast("dict[str, Any] | None", params)
+
+    if has_id:
+        return Request(cast("RequestId", id), method, params)
+
+    return Notification(method, params)
+
+
+def _id_problem(id: Any) -> str | None:
+    if isinstance(id, str):
+        return (
+            None if len(id) <= MAX_ID_LENGTH else f'"id" is longer than {MAX_ID_LENGTH} characters'
+        )
+
+    # bool is an int in Python and is no id in JSON-RPC.
+    if isinstance(id, int) and not isinstance(id, bool):
+        return None
+
+    return '"id" must be a string or an integer'
+
+
+def _decode_response(fields: dict[str, Any]) -> Response:
+    has_result, has_error = "result" in fields, "error" in fields
+    if has_result == has_error:
+        raise InvalidRequest('A message needs "method", or exactly one of "result" and "error"')
+
+    if fields.get("jsonrpc") != "2.0":
+        raise InvalidRequest('"jsonrpc" must be "2.0"')
+
+    id = fields.get("id")
+    # A peer that could not read our id answers with an error whose id is null or left out.
+    if (problem := _id_problem(id)) and not (has_error and id is None):
+        raise InvalidRequest(problem)
+
+    body = fields["result"] if has_result else fields["error"]
+    if not isinstance(body, dict):
+        raise InvalidRequest('"result" and "error" must be objects')
+
+    body = cast("dict[str, Any]", body)
+    return Response(id, body, None) if has_result else Response(id, None, body)
+
+
+def encode_result(id: RequestId, result: Mapping[str, Any] | Encoded) -> bytes:
+    """Make the frame that answers request *id* with *result*.
+
+    Raises:
+        TypeError: *result* holds something that JSON has no form for.
+    """
+    body = result.fragment if isinstance(result, Encoded) else result
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "result": body})
+
+
+def encode_error(
+    id: RequestId | None, code: int, message: str, detail: Mapping[str, Any] | None = None
+) -> bytes:
+    """Make the frame that answers request *id* with an error; a None id is sent as null."""
+    error: dict[str, Any] = {"code": code, "message": message}
+    if detail is not None:
+        error["data"] = detail
+
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def encode_notification(method: str, params: Mapping[str, Any] | None = None) -> bytes:
+    """Make the frame of a notification."""
+    if params is None:
+        return orjson.dumps({"jsonrpc": "2.0", "method": method})
+
+    return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params})
+
+
+def encode_batch(frames: list[bytes]) -> bytes:
+    """Join frames that are encoded already into one batch."""
+    return b"[" + b",".join(frames) + b"]"
