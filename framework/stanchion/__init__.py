@@ -9,6 +9,7 @@ General layout, from the ground up; a module imports only from those above it:
     chain, order, policies    the layers, and what is checked of them at start-up
     schema, tool, catalog     what is offered
     edge                      the one place where results and errors become the wire
+    redaction, sensitive      secrets out of what is logged
     kernel, server            a message through the chain, and the server's life
     stream, plugins           for transports, and how they are found
 
@@ -71,6 +72,8 @@ from .errors import Unavailable as Unavailable
 from .errors import UnenforcedPolicy as UnenforcedPolicy
 from .errors import UnknownTarget as UnknownTarget
 from .errors import UnsupportedVersion as UnsupportedVersion
+from .errors import call_error_in as call_error_in
+from .faults import escape_pointer as escape_pointer
 from .gate import era_of_message as era_of_message
 from .gate import http_status as http_status
 from .jsonvalue import json_depth as json_depth
@@ -84,12 +87,17 @@ from .outcome import Outcome as Outcome
 from .peer import Connection as Connection
 from .peer import Peer as Peer
 from .peer import Principal as Principal
+from .protocol import ASSUMED_HTTP_VERSION as ASSUMED_HTTP_VERSION
+from .protocol import HEADER_PARAM_PREFIX as HEADER_PARAM_PREFIX
+from .protocol import HEADER_SESSION as HEADER_SESSION
+from .protocol import HEADER_VERSION as HEADER_VERSION
 from .protocol import LATEST_LEGACY_VERSION as LATEST_LEGACY_VERSION
 from .protocol import LATEST_MODERN_VERSION as LATEST_MODERN_VERSION
 from .protocol import LEGACY_VERSIONS as LEGACY_VERSIONS
 from .protocol import MODERN_VERSIONS as MODERN_VERSIONS
 from .protocol import SUPPORTED_VERSIONS as SUPPORTED_VERSIONS
 from .protocol import Era as Era
+from .redaction import Redactor as Redactor
 from .results import PageResult as PageResult
 from .results import PlainResult as PlainResult
 from .results import Result as Result

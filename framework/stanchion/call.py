@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -10,7 +11,7 @@ import anyio
 
 from .peer import Peer, Principal
 from .protocol import META_PROGRESS_TOKEN
-from .wire import RequestId, encode_notification
+from .wire import RequestId, encode_notification, unicode_text
 
 if TYPE_CHECKING:
     from .errors import Refusal
@@ -192,13 +193,18 @@ class Call:
 
     def cancel(self) -> None:
         """End the call without an answer, as the peer's own cancellation does."""
+        self._stopped_by = None
         if self._scope is not None:
             self._scope.cancel()
 
     def stop(self, refusal: Refusal) -> None:
-        """End the call and answer *refusal* in its place, as a server that shuts down does."""
-        self._stopped_by = refusal
-        self.cancel()
+        """End the call and answer *refusal* in its place, as a server that shuts down does.
+
+        Does nothing to a call that is cancelled already: its peer wants no answer any more.
+        """
+        if self._scope is not None and not self._scope.cancel_called:
+            self._stopped_by = refusal
+            self._scope.cancel()
 
     def open(self, scope: anyio.CancelScope) -> None:
         """Say which cancel scope the call runs in; for the kernel."""
@@ -225,26 +231,31 @@ class Call:
 
         Nothing is sent without a token of the client's own, nor where *progress* does not
         exceed what was sent before: branches that run side by side may report out of order, and
-        the protocol wants the number to rise.
+        the protocol wants the number to rise. Nor is a *progress* sent that is not finite.
 
         Args:
             progress: How much is done, in any unit.
-            total: How much there is in the same unit, if that is known.
+            total: How much there is in the same unit, if that is known; left out where it is not
+                finite.
             message: What happens now, in words.
 
         Source: MCP 2026-07-28, basic/utilities/progress.
         """
         token = self.progress_token
-        if token is None or (self._progress is not None and progress <= self._progress):
+        # JSON has no form for NaN and the infinities.
+        if token is None or not math.isfinite(progress):
+            return
+
+        if self._progress is not None and progress <= self._progress:
             return
 
         self._progress = progress
         params: dict[str, Any] = {"progressToken": token, "progress": progress}
-        if total is not None:
+        if total is not None and math.isfinite(total):
             params["total"] = total
 
         if message is not None:
-            params["message"] = message
+            params["message"] = unicode_text(message)
 
         await self.notify("notifications/progress", params)
 

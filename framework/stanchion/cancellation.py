@@ -18,17 +18,27 @@ def is_cancellation(error: BaseException) -> bool:
 
     Does not catch, clear or deliver anything.
     """
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return all(is_cancellation(inner) for inner in group.exceptions)
+    # A stack of its own: groups may be nested deeper than Python's.
+    pending = [error]
+    while pending:
+        inner = pending.pop()
+        if isinstance(inner, BaseExceptionGroup):
+            pending.extend(cast("BaseExceptionGroup[BaseException]", inner).exceptions)
+        elif not _is_sole_cancellation(inner):
+            return False
 
+    return True
+
+
+def _is_sole_cancellation(error: BaseException) -> bool:
     if isinstance(error, asyncio.CancelledError):
         return _asyncio_task_is_cancelled()
 
     try:
         return isinstance(error, anyio.get_cancelled_exc_class())
     except anyio.NoEventLoopError:
-        return False
+        # A coroutine that is closed after its loop has ended must not go on.
+        return isinstance(error, GeneratorExit)
 
 
 def _asyncio_task_is_cancelled() -> bool:

@@ -116,17 +116,17 @@ class Catalog:
         if page is None:
             page = self._cut(self._names, call, cursor, "public")
             if self._encode is not None:
-                page.encoded = self._encode(page, call.peer.version)
+                page = page.copy(self._encode(page, call.peer.version))
 
             if len(self._pages) < MAX_CACHED_PAGES:
                 self._pages[key] = page
 
-        return page.copy()  # a layer may set its entries
+        return page.copy(page.encoded)  # a layer may change what it is given
 
     def _cut(self, names: Sequence[str], call: Call, cursor: str | None, scope: str) -> PageResult:
         shown, next_cursor = page_of("tools", names, cursor, self.page_size)
         version = call.peer.version
-        entries = [self._entries[name].tool.wire(version) for name in shown]
+        entries = tuple(self._entries[name].tool.wire(version) for name in shown)
         return PageResult("tools", entries, next_cursor, cache_scope=scope)
 
     def _is_visible(self, entry: Entry, call: Call) -> bool:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, cast
 
 from .call import Call
 from .errors import ChainFrozen, ConfigurationError, Denied
@@ -57,17 +58,20 @@ class Next:
 
     __slots__ = ("_link", "call")
 
-    def __init__(self, call: Call, link: Link) -> None:
+    def __init__(self, call: Call, link: Link | None) -> None:
         self.call = call
         self._link = link
 
     def __call__(self) -> Awaitable[Result]:
         """Run the rest of the chain and give its result, or raise what it raises."""
         link = self._link
+        if link is None:
+            raise RuntimeError("the innermost layer has no next")
+
         # As Next(call, link.inner), without the cost of a Python-level __init__ per layer.
         inner = _new(Next)
         inner.call = self.call
-        inner._link = link.inner  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue]
+        inner._link = link.inner  # noqa: SLF001 # its own class
         return link.layer(inner)
 
 
@@ -145,6 +149,9 @@ def layer_name(layer: AnyLayer) -> str:
     if isinstance(layer, Middleware):
         return layer.name
 
+    if isinstance(layer, partial):
+        return layer_name(cast("partial[Any]", layer).func)
+
     return getattr(layer, "__name__", type(layer).__name__)
 
 
@@ -213,17 +220,22 @@ def _takes(layer: AnyLayer, method: str, target: Tool | None) -> bool:
     if not isinstance(layer, Middleware):
         return method in TOOL_CALLS
 
-    if method not in layer.methods and not layer.methods >= EVERY_REQUEST:
+    if method not in layer.methods and "*" not in layer.methods:
         return False
 
     return layer.applies(target)
 
 
 def _check_shape(layer: AnyLayer) -> None:
-    run = layer if inspect.isroutine(layer) else getattr(layer, "__call__", None)  # noqa: B004
-    if run is not None and inspect.iscoroutinefunction(run):
+    if isinstance(layer, Middleware) and isinstance(layer.methods, str):
+        raise ConfigurationError(f"layer {layer.name!r}: methods is a set of names, not a string")
+
+    whole: Any = layer
+    function = cast("partial[Any]", layer).func if isinstance(layer, partial) else whole
+    run = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004
+    if not isinstance(layer, type) and run is not None and inspect.iscoroutinefunction(run):
         try:
-            inspect.signature(run).bind(None)
+            inspect.signature(whole).bind(None)
         except TypeError:
             pass
         else:

@@ -54,13 +54,24 @@ class Text(Block):
 
     __slots__ = ("text",)
 
-    def __init__(self, text: str, **extras: Mapping[str, Any] | None) -> None:
-        super().__init__(**extras)
+    def __init__(
+        self,
+        text: str,
+        annotations: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        # Set here rather than by the base: nearly every call makes one.
+        self.annotations = annotations
+        self.meta = meta
         self.text = text
 
     def wire(self) -> dict[str, Any]:
         """Give the block as the JSON object of the specification."""
-        return self._with_extras({"type": "text", "text": self.text})
+        block: dict[str, Any] = {"type": "text", "text": self.text}
+        if self.annotations is None and self.meta is None:
+            return block
+
+        return self._with_extras(block)
 
 
 class _Media(Block):
@@ -186,6 +197,11 @@ def is_block(candidate: object) -> bool:
         type(candidate).__module__.partition(".")[0] == "mcp_types"
         and getattr(candidate, "type", None) in OFFICIAL_BLOCK_TYPES
     )
+
+
+def is_official_result(class_: Any) -> bool:
+    """Say whether *class_* is the official `CallToolResult`; does not import it."""
+    return class_.__name__ == "CallToolResult" and class_.__module__.startswith("mcp_types")
 
 
 def block_wire(block: AnyBlock, version: str) -> dict[str, Any]:

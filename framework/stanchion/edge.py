@@ -7,6 +7,7 @@ exception passes: the peer gets the correlation id, the log gets the rest.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -38,7 +39,7 @@ from .protocol import (
     at_least,
 )
 from .results import PageResult, PlainResult, Result, ToolResult
-from .wire import Encoded, RequestId, encode_error, encode_result
+from .wire import Encoded, RequestId, encode_error, encode_result, unicode_text
 
 TARGET_KINDS: Final = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "resource"}
 
@@ -74,6 +75,7 @@ class Edge:
 
     def __init__(self, server_meta: Mapping[str, Any], *, refusals_as_results: bool) -> None:
         self._server_meta = server_meta
+        self._encoded_server_meta = orjson.Fragment(orjson.dumps(server_meta))
         self._refusals_as_results = refusals_as_results
 
     def result(self, call: Call, result: Result) -> Reply:
@@ -82,13 +84,18 @@ class Edge:
         Raises:
             InvalidResult: The result holds something that JSON has no form for.
         """
-        if isinstance(result, PageResult) and result.encoded is not None and not call.result_meta:
-            return Reply(encode_result(call.id, result.encoded))
+        encoded = result.encoded if isinstance(result, PageResult) else None
+        if encoded is not None and not call.result_meta:
+            return Reply(encode_result(call.id, encoded))
 
         wired = self._wire(result, call.peer.version, call.result_meta)
         try:
             return Reply(encode_result(call.id, wired))
         except TypeError as error:
+            # The server's own part is encoded already, and nothing to look into.
+            if wired.get("_meta") is self._encoded_server_meta:
+                del wired["_meta"]
+
             raise InvalidResult(list(faults_of(wired))) from error
 
     def encode_page(self, page: PageResult, version: str) -> Encoded:
@@ -96,26 +103,30 @@ class Edge:
         return Encoded(orjson.dumps(self._wire(page, version, {})))
 
     def _wire(self, result: Result, version: str, call_meta: Mapping[str, Any]) -> dict[str, Any]:
+        modern = version in MODERN_VERSIONS
         wired = _wire_body(result, version)
-        meta: dict[str, Any] = {}
-        if version in MODERN_VERSIONS:
+        if modern:
             wired.setdefault("resultType", "complete")
-            meta.update(self._server_meta)
             if isinstance(result, PageResult):
                 wired["ttlMs"] = result.ttl_ms
                 wired["cacheScope"] = result.cache_scope
 
-        if result.meta:
-            meta.update(result.meta)
-
-        meta.update(call_meta)
-        if meta:
-            wired["_meta"] = meta
+        if result.meta or call_meta:
+            wired["_meta"] = {**(result.meta or {}), **call_meta}
+            if modern:
+                wired["_meta"] = {**self._server_meta, **wired["_meta"]}
+        elif modern:
+            wired["_meta"] = self._encoded_server_meta
 
         return wired
 
     def error(self, call: Call, error: BaseException) -> Reply:
-        """Answer *call* with *error*."""
+        """Answer *call* with *error*.
+
+        Raises:
+            Exception: Code of the server's owner failed once more, such as an override of
+                `new_correlation_id`; the answer is then `last_resort`.
+        """
         era = call.peer.era
         match error:
             case UnknownTarget(kind="resource"):
@@ -144,28 +155,35 @@ class Edge:
         body = encode_error(id, fault.code, fault.message, fault.detail)
         return Reply(body, http_status(fault, era))
 
+    def last_resort(self, call: Call) -> Reply:
+        """Answer *call* with a bare internal error; what to send where `error` failed."""
+        body = encode_error(call.id, INTERNAL_ERROR, "Internal error")
+        return Reply(body, http_status(INTERNAL_ERROR, call.peer.era))
+
     def _refusal(self, call: Call, refusal: Refusal) -> Reply:
-        detail: dict[str, Any] = {"reason": refusal.reason, "correlationId": call.correlation_id}
+        reason = unicode_text(refusal.reason)
+        detail: dict[str, Any] = {"reason": reason, "correlationId": call.correlation_id}
         headers = dict(refusal.headers)
         if refusal.policy is not None:
             detail["policy"] = refusal.policy
 
-        if refusal.retry_after is not None:
-            detail["retryAfterSeconds"] = refusal.retry_after
+        # Infinite, as None, means that no other try makes sense.
+        if refusal.retry_after is not None and math.isfinite(refusal.retry_after):
+            wait = max(0.0, refusal.retry_after)
+            detail["retryAfterSeconds"] = wait
             # RFC 9110, section 10.2.3: whole seconds; rounded up, or the retry comes too early.
-            headers["Retry-After"] = str(max(0, -int(-refusal.retry_after // 1)))
+            headers["Retry-After"] = str(math.ceil(wait))
 
-        name = refusal.outcome.value
+        text = f"{refusal.outcome.value}: {reason}"
         if self._refusals_as_results and call.method == "tools/call":
-            text = f"{name}: {refusal.reason}"
             result = ToolResult(text, is_error=True, meta={META_REFUSAL: detail})
-            return Reply(self.result(call, result).body, 200, headers)
+            return Reply(self._error_result(call, result), 200, headers)
 
         status = http_status(refusal.code, call.peer.era)
         if isinstance(refusal, Denied) and refusal.challenge is not None:
             status = 403
 
-        body = encode_error(call.id, refusal.code, f"{name}: {refusal.reason}", detail)
+        body = encode_error(call.id, refusal.code, text, detail)
         return Reply(body, status, headers)
 
     def _failure(self, call: Call, error: CallError) -> Reply:
@@ -173,7 +191,7 @@ class Edge:
         text = public_text(error)
         if call.method == "tools/call":
             meta = {META_CORRELATION: call.correlation_id}
-            return self.result(call, ToolResult(text, is_error=True, meta=meta))
+            return Reply(self._error_result(call, ToolResult(text, is_error=True, meta=meta)))
 
         if isinstance(error, InvalidArguments):
             code, detail = INVALID_PARAMS, None
@@ -182,16 +200,29 @@ class Edge:
 
         return Reply(encode_error(call.id, code, text, detail), http_status(code, call.peer.era))
 
+    def _error_result(self, call: Call, result: ToolResult) -> bytes:
+        """Encode an `isError` result, without the call's own `_meta` where that cannot be sent."""
+        try:
+            return encode_result(call.id, self._wire(result, call.peer.version, call.result_meta))
+        except TypeError:
+            return encode_result(call.id, self._wire(result, call.peer.version, {}))
+
 
 def public_text(error: CallError) -> str:
-    """Give what the peer may read of *error*."""
+    """Give what the peer may read of *error*.
+
+    Always Unicode text: a lone surrogate in a tool's words must not cost the peer its answer.
+    """
+    return unicode_text(_public_words(error))
+
+
+def _public_words(error: CallError) -> str:
     match error:
         case Crashed(message=message, correlation_id=correlation_id):
             return f"{message} (correlation id {correlation_id})"
 
         case ToolError(message=message):
-            # A lone surrogate in a tool's words must not cost the peer its answer.
-            return message.encode("utf-8", "replace").decode()
+            return message
 
         case InvalidArguments() | InvalidResult() | TimedOut() | Refusal():
             return str(error)
@@ -201,30 +232,37 @@ def public_text(error: CallError) -> str:
 
 
 def _wire_body(result: Result, version: str) -> dict[str, Any]:
-    match result:
-        case ToolResult():
-            return _wire_tool_result(result, version)
+    if isinstance(result, ToolResult):
+        return _wire_tool_result(result, version)
 
-        case PageResult():
-            page: dict[str, Any] = {result.key: result.entries}
-            if result.next_cursor is not None:
-                page["nextCursor"] = result.next_cursor
+    if isinstance(result, PageResult):
+        page: dict[str, Any] = {result.key: result.entries}
+        if result.next_cursor is not None:
+            page["nextCursor"] = result.next_cursor
 
-            return page
+        return page
 
-        case PlainResult():
-            return dict(result.fields)
+    if isinstance(result, PlainResult):
+        return dict(result.fields)
 
-        case _:
-            raise TypeError(f"{type(result).__name__} has no form on the wire")
+    raise TypeError(f"{type(result).__name__} has no form on the wire")
 
 
 def _wire_tool_result(result: ToolResult, version: str) -> dict[str, Any]:
     wired: dict[str, Any] = {"content": [block_wire(block, version) for block in result.content]}
-    if result.structured is not None and at_least(version, FIELD_SINCE["result.structuredContent"]):
+    if result.structured is not None and _knows_structured(result.structured, version):
         wired["structuredContent"] = result.structured
 
     if result.is_error:
         wired["isError"] = True
 
     return wired
+
+
+def _knows_structured(structured: Any, version: str) -> bool:
+    """Say whether the schema of *version* has a place for *structured*; older ones want objects."""
+    if version in MODERN_VERSIONS:
+        return True
+
+    since = FIELD_SINCE["result.structuredContent"]
+    return at_least(version, since) and isinstance(structured, Mapping)

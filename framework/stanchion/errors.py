@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from .outcome import Outcome
 
@@ -350,6 +350,9 @@ class Unavailable(Refusal):
 class ToolError(CallError):
     """Raised by a tool to fail in its own words, which the model reads.
 
+    Raises:
+        TypeError: What it is given is no text.
+
     Attributes:
         message: The tool's words; they reach the peer unmasked.
     """
@@ -357,6 +360,10 @@ class ToolError(CallError):
     outcome = Outcome.TOOL_ERROR
 
     def __init__(self, message: str) -> None:
+        if not isinstance(message, str):  # pyright: ignore[reportUnnecessaryIsInstance] # users
+            # str() of an arbitrary object would show the peer where it lies in memory.
+            raise TypeError(f"ToolError needs text, and is given a {type(message).__name__}")
+
         super().__init__(message)
         self.message = message
 
@@ -445,3 +452,19 @@ class Crashed(CallError):
         super().__init__(message)
         self.correlation_id = correlation_id
         self.message = message
+
+
+def call_error_in(error: BaseException) -> CallError | None:
+    """Give the error of the tree that *error* is, or that alone is wrapped in it.
+
+    A task group wraps what one of its tasks raises; the group adds nothing to it. A group of
+    several errors is none of them.
+    """
+    while isinstance(error, BaseExceptionGroup):
+        members = cast("BaseExceptionGroup[BaseException]", error).exceptions
+        if len(members) != 1:
+            return None
+
+        error = members[0]
+
+    return error if isinstance(error, CallError) else None

@@ -32,9 +32,10 @@ from .protocol import (
     LATEST_LEGACY_VERSION,
     LEGACY_STATUS,
     LEGACY_VERSIONS,
+    LOG_LEVELS,
+    META_LOG_LEVEL,
     META_VERSION,
-    MODERN_META_OPTIONAL,
-    MODERN_META_REQUIRED,
+    MODERN_META,
     MODERN_STATUS,
     MODERN_VERSIONS,
     SUPPORTED_VERSIONS,
@@ -78,7 +79,8 @@ def admit_modern(request: Request, headers: Mapping[str, str] | None) -> tuple[s
         headers: HTTP header fields with lower-case names, or None on other transports.
 
     Raises:
-        InvalidParams: A required `_meta` key is missing, or a member has the wrong type.
+        InvalidParams: A required `_meta` key is missing, or a member has the wrong type or an
+            unknown log level.
         HeaderMismatch: A required header is missing, malformed, or disagrees with the body.
         UnsupportedVersion: The version is not served.
         MethodNotFound: The method does not exist in the version.
@@ -113,8 +115,12 @@ def admit_legacy(request: Request, negotiated: str | None) -> tuple[str, Method]
     Raises:
         InvalidRequest: The handshake is missing, or comes a second time.
         MethodNotFound: The method does not exist in the version.
-        InvalidParams: A member of `params` is missing or has the wrong type.
+        InvalidParams: A member of `params` is missing or has the wrong type, `_meta` included.
     """
+    meta = None if request.params is None else request.params.get("_meta")
+    if meta is not None and not isinstance(meta, dict):
+        raise InvalidParams("params._meta must be an object")
+
     if request.method == "initialize":
         if negotiated is not None:
             raise InvalidRequest("This connection is initialized already")
@@ -169,12 +175,18 @@ def http_status(error: ProtocolError | int, era: Era) -> int:
 def check_params(method: Method, params: Mapping[str, Any] | None) -> None:
     """Check the members of `params` that the table lists for *method*.
 
+    A null stands for a member that is left out, as clients in languages without the difference
+    send it.
+
     Raises:
         InvalidParams: One is missing or has the wrong type.
     """
     for param in method.params:
         value = None if params is None else params.get(param.name)
-        if value is None and (params is None or param.name not in params):
+        if type(value) is param.type:
+            continue
+
+        if value is None:
             if param.required:
                 raise InvalidParams(f"{method.name}: params.{param.name} is required")
         elif not _has_type(value, param):
@@ -189,16 +201,20 @@ def _check_meta(params: Mapping[str, Any] | None) -> dict[str, Any]:
         raise InvalidParams("params._meta is required and must be an object")
 
     meta = cast("dict[str, Any]", meta)
-    for key, type_ in MODERN_META_REQUIRED:
+    for key, type_, required in MODERN_META:
+        value = meta.get(key)
+        if type(value) is type_ or (value is None and not required):
+            continue
+
         if key not in meta:
             raise InvalidParams(f"params._meta[{key!r}] is required")
 
-        if not isinstance(meta[key], type_):
+        if not isinstance(value, type_):
             raise InvalidParams(f"params._meta[{key!r}] must be {_type_name(type_)}")
 
-    for key, type_ in MODERN_META_OPTIONAL:
-        if key in meta and not isinstance(meta[key], type_):
-            raise InvalidParams(f"params._meta[{key!r}] must be {_type_name(type_)}")
+    level = meta.get(META_LOG_LEVEL)
+    if level is not None and level not in LOG_LEVELS:
+        raise InvalidParams(f"params._meta[{META_LOG_LEVEL!r}] is no log level")
 
     return meta
 
@@ -221,6 +237,11 @@ def _check_name(headers: Mapping[str, str], params: Mapping[str, Any], routed_by
     if value is None:
         raise HeaderMismatch(f"The header {HEADER_NAME} is required")
 
+    # A plain value that equals the body needs no decoding.
+    plain = value.isascii() and value.isprintable() and not value.startswith(_BASE64_PREFIX)
+    if value == body and plain:
+        return
+
     if decode_header(value) != body:
         raise HeaderMismatch(f"The header {HEADER_NAME} disagrees with params.{routed_by}")
 
@@ -229,14 +250,19 @@ def decode_header(value: str) -> str:
     """Decode the value of `Mcp-Name` or `Mcp-Param-*`: as it stands, or base64 of UTF-8.
 
     Raises:
-        HeaderMismatch: The value is marked as base64 and is not base64 of UTF-8.
+        HeaderMismatch: The value holds more than printable ASCII, or is marked as base64 and is
+            not base64 of UTF-8.
 
     Source: MCP 2026-07-28, basic/transports, "Value encoding".
     """
-    if not (value.startswith(_BASE64_PREFIX) and value.endswith(_BASE64_SUFFIX)):
+    if not (value.isascii() and value.isprintable()):
+        raise HeaderMismatch("A header holds characters that must be encoded as base64")
+
+    encoded = value.removeprefix(_BASE64_PREFIX)
+    if encoded == value or not encoded.endswith(_BASE64_SUFFIX):
         return value
 
-    encoded = value[len(_BASE64_PREFIX) : -len(_BASE64_SUFFIX)]
+    encoded = encoded.removesuffix(_BASE64_SUFFIX)
     try:
         return base64.b64decode(encoded, validate=True).decode()
     except (binascii.Error, ValueError):
@@ -252,6 +278,12 @@ def _has_type(value: Any, param: Param) -> bool:
 
 
 def _type_name(type_: type | tuple[type, ...]) -> str:
-    names = {str: "a string", dict: "an object", int: "an integer", float: "a number"}
+    names = {
+        str: "a string",
+        dict: "an object",
+        int: "an integer",
+        float: "a number",
+        bool: "a boolean",
+    }
     types = type_ if isinstance(type_, tuple) else (type_,)
     return " or ".join(names[each] for each in types)

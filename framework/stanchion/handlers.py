@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, cast
 
 from .chain import Layer, Next
 from .errors import UnknownTarget
+from .mirror import check_mirrors
 from .protocol import (
     FIELD_SINCE,
     SUPPORTED_VERSIONS,
+    Era,
     Method,
     at_least,
 )
@@ -79,11 +82,15 @@ class Handlers:
         call = next.call
         return self._server.catalog.page(call, call.params.get("cursor"))
 
-    async def call_tool(self, next: Next) -> ToolResult:
-        """Run the tool that the call names."""
+    def call_tool(self, next: Next) -> Awaitable[ToolResult]:
+        """Run the tool that the call names; no coroutine itself, on the path of every call."""
         call = next.call
         target = cast("Tool", call.target)  # this link is compiled only for targets
-        return await target.run(call, self._server.threads)
+        if target.mirrors and call.peer.headers and call.peer.era is Era.MODERN:
+            # Here, not at the gate: a tool that is hidden from the caller must look like none.
+            check_mirrors(target.mirrors, call.peer.headers, call.params.get("arguments") or {})
+
+        return target.run(call, self._server.threads)
 
     async def unknown_tool(self, next: Next) -> Result:
         """Refuse a name that matches no tool, once the chain for no target has let it through.

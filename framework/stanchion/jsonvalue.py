@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from typing import Any, cast
 
 import orjson
-from pydantic import TypeAdapter
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from .errors import Fault, InvalidResult
+from .faults import escape_pointer, faults_in
 
 MAX_REPORT_DEPTH = 250
 """Levels that a fault is looked for; beyond, Python's own stack would be the limit."""
 
-
-def escape_pointer(token: str) -> str:
-    """Escape one token of a JSON pointer (RFC 6901, section 3); always gives Unicode text."""
-    return token.replace("~", "~0").replace("/", "~1").encode("utf-8", "replace").decode()
+_PLAIN = frozenset({bool, int, str})
+"""Types that are JSON as they stand; a float may be NaN, and a subclass may be an enum."""
 
 
 def to_json_value(value: Any, adapter: TypeAdapter[Any] | None = None) -> Any:
@@ -34,10 +32,20 @@ def to_json_value(value: Any, adapter: TypeAdapter[Any] | None = None) -> Any:
             error names the type of what failed and nothing of its value.
     """
     try:
-        return (adapter or _any_adapter()).dump_python(
-            value, mode="json", by_alias=True, warnings="error"
-        )
-    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        if adapter is None:
+            # NaN stays NaN here, so that `json_text` finds it; pydantic would make null of it.
+            return to_jsonable_python(value, inf_nan_mode="constants", fallback=_refuse)
+
+        # The serialiser alone lets through None, a missing member, and a number out of bounds.
+        # The adapter's own methods cost more than the work they pass on.
+        checked = adapter.validator.validate_python(value, strict=True)
+        if type(checked) in _PLAIN:
+            return checked
+
+        return adapter.serializer.to_python(checked, mode="json", by_alias=True, warnings="error")
+    except ValidationError as error:
+        raise InvalidResult(faults_in(error, value)) from error
+    except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
         problem = (
             f"a value of type {type(value).__name__} does not serialise as its declared type"
             if adapter is not None
@@ -46,27 +54,32 @@ def to_json_value(value: Any, adapter: TypeAdapter[Any] | None = None) -> Any:
         raise InvalidResult([Fault("", problem)]) from error
 
 
-@cache
-def _any_adapter() -> TypeAdapter[Any]:
-    return TypeAdapter(Any)
+def _refuse(part: Any) -> Any:
+    raise InvalidResult([Fault("", f"a part of type {type(part).__name__} has no JSON form")])
 
 
 def json_text(value: Any) -> str:
     """Write a JSON value as compact JSON text.
 
     Raises:
-        InvalidResult: The value holds NaN, an infinity, or a string that is not Unicode text.
+        InvalidResult: The value holds NaN, an infinity, an integer beyond 64 bits, a string that
+            is not Unicode text, or is nested too deep.
     """
     try:
-        text = to_json(value, inf_nan_mode="constants")
-    except (PydanticSerializationError, ValueError) as error:
+        text = orjson.dumps(value)
+    except TypeError as error:
         raise InvalidResult(list(faults_of(value)) or [Fault("", "no JSON value")]) from error
 
-    # The words may also stand inside strings; only a look at the values tells.
-    if (b"NaN" in text or b"Infinity" in text) and (faults := list(faults_of(value))):
+    # orjson makes null of NaN, and null may also be None, or stand inside a string.
+    if b"null" in text and _may_hold_nan(value) and (faults := list(faults_of(value))):
         raise InvalidResult(faults)
 
     return text.decode()
+
+
+def _may_hold_nan(value: Any) -> bool:
+    text = to_json(value, inf_nan_mode="constants")
+    return b"NaN" in text or b"Infinity" in text
 
 
 def faults_of(value: Any, pointer: str = "", depth: int = 0) -> Iterator[Fault]:
@@ -75,10 +88,15 @@ def faults_of(value: Any, pointer: str = "", depth: int = 0) -> Iterator[Fault]:
         yield Fault(pointer, f"is nested deeper than {MAX_REPORT_DEPTH} levels")
     elif isinstance(value, dict):
         for key, inner in cast("dict[Any, Any]", value).items():
-            if isinstance(key, str):
-                yield from faults_of(inner, f"{pointer}/{escape_pointer(key)}", depth + 1)
-            else:
+            if not isinstance(key, str):
                 yield Fault(pointer, f"has a key of type {type(key).__name__}; keys are strings")
+                continue
+
+            place = f"{pointer}/{escape_pointer(key)}"
+            if not _is_text(key):
+                yield Fault(place, "has a name with a lone surrogate, which is no text")
+
+            yield from faults_of(inner, place, depth + 1)
     elif isinstance(value, list | tuple):
         for index, inner in enumerate(cast("list[Any]", value)):
             yield from faults_of(inner, f"{pointer}/{index}", depth + 1)

@@ -8,8 +8,10 @@ layer or a handler raises: nothing but cancellation passes it.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Mapping
+import sys
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -26,6 +28,7 @@ from .errors import (
     MethodNotFound,
     ProtocolError,
     Unavailable,
+    call_error_in,
 )
 from .gate import admit_legacy, admit_modern, admit_notification, era_of_message
 from .handlers import Handlers
@@ -38,7 +41,6 @@ from .protocol import (
     META_CLIENT,
     MODERN_VERSIONS,
     Era,
-    Method,
 )
 from .results import Result
 from .wire import (
@@ -75,7 +77,10 @@ class Kernel:
         self.draining = False
         self._edge = edge
         self._max_calls = max_calls
-        self._server = server
+        self._catalog = server.catalog
+        self._new_correlation_id = server.new_correlation_id
+        # The event loop's own class: anyio.CancelScope looks it up anew for every scope.
+        self._new_scope = type(anyio.CancelScope())
         self._handlers = Handlers(server)
         self._idle: anyio.Event | None = None
         self._links: dict[str, Link] = {}
@@ -105,25 +110,32 @@ class Kernel:
 
         return await self.dispatch(message, connection, headers=headers, send=send)
 
-    async def dispatch(
+    def dispatch(
         self,
         message: Message | list[Any],
         connection: Connection,
         *,
         headers: Mapping[str, str] | None = None,
         send: Send | None = None,
-    ) -> Reply:
-        """Handle one message or batch; never raises but for the caller's own cancellation."""
+    ) -> Coroutine[Any, Any, Reply]:
+        """Handle one message or batch; never raises but for the caller's own cancellation.
+
+        No coroutine itself, because it stands on the path of every call.
+        """
         if isinstance(message, Request):
-            return await self._request(message, connection, headers, send)
+            admitted = self._admit(message, connection, headers, send)
+            if isinstance(admitted, Call):
+                return self._run(admitted, connection)
+
+            return _ready(admitted)
 
         if isinstance(message, Notification):
             self._notification(message, connection, headers)
         elif isinstance(message, list):
-            return await self._batch(message, connection, headers, send)
+            return self._batch(message, connection, headers, send)
 
         # A response answers a request of ours, and nothing asks a peer for anything yet.
-        return NO_REPLY
+        return _ready(NO_REPLY)
 
     async def _batch(
         self,
@@ -152,13 +164,14 @@ class Kernel:
         bodies = [reply.body for reply in replies if reply.body is not None]
         return Reply(encode_batch(bodies)) if bodies else NO_REPLY
 
-    async def _request(
+    def _admit(
         self,
         request: Request,
         connection: Connection,
         headers: Mapping[str, str] | None,
         send: Send | None,
-    ) -> Reply:
+    ) -> Call | Reply:
+        """Let a request in as a call, or give the answer that turns it away."""
         era = era_of_message(request, headers)
         try:
             if era is Era.MODERN:
@@ -169,83 +182,75 @@ class Kernel:
             if request.method == "ping":
                 return Reply(encode_result(request.id, {}))
 
-            link = self._route(request, method)
-            if request.id in connection.in_flight:
-                raise InvalidRequest("The id belongs to a request that is still running")
+            if request.method not in self._links or not self._handlers.serves(method):
+                raise MethodNotFound(request.method)
         except ProtocolError as fault:
             return self._edge.fault(request.id, fault, era)
 
         peer = _peer_of(request, version, connection, headers)
-        call = self._make_call(request, peer, connection, send)
-        if refusal := self._refuse():
-            return self._edge.error(call, refusal)
-
-        return await self._run(call, link or self._link_of(call), connection)
-
-    def _route(self, request: Request, method: Method) -> Link | None:
-        """Give the link of the request's method; None for tools, which each have their own."""
-        link = self._links.get(request.method)
-        if link is None or not self._handlers.serves(method):
-            raise MethodNotFound(request.method)
-
-        return None if request.method == "tools/call" else link
+        return self._make_call(request, peer, connection, send)
 
     def _link_of(self, call: Call) -> Link:
-        entry = self._server.catalog.get(call.target_name or "")
-        if entry is None or entry.link is None:
-            return self._links["tools/call"]
+        """Give the chain of the call, and the call its target if it has one."""
+        if call.target_name is not None:
+            entry = self._catalog.get(call.target_name)
+            if entry is not None and entry.link is not None:
+                call.target = entry.tool
+                return entry.link
 
-        call.target = entry.tool
-        return entry.link
+        return self._links[call.method]
 
     def _make_call(
-        self,
-        request: Request,
-        peer: Peer,
-        connection: Connection,
-        send: Send | None,
+        self, request: Request, peer: Peer, connection: Connection, send: Send | None
     ) -> Call:
         params = request.params or EMPTY
-        meta = params.get("_meta")
-        meta = cast("Mapping[str, Any]", meta) if isinstance(meta, dict) else EMPTY
         names_target = request.method == "tools/call"
         return Call(
             request.method,
             peer,
             id=request.id,
             params=params,
-            meta=meta,
+            meta=params.get("_meta") or EMPTY,
             target_name=params["name"] if names_target else None,
             arguments=params.get("arguments") or EMPTY,
             principal=connection.principal,
             send=send,
-            new_correlation_id=self._server.new_correlation_id,
+            new_correlation_id=self._new_correlation_id,
         )
 
-    def _refuse(self) -> Unavailable | None:
+    def _refusal(self, call: Call, connection: Connection) -> CallError:
+        if call.id in connection.in_flight:
+            return InvalidRequest("The id belongs to a request that is still running")
+
         if self.draining:
             return Unavailable(DRAINING, policy="drain", retry_after=1.0)
 
-        if len(self.running) >= self._max_calls:
-            return Unavailable("too many calls are running", policy="max_calls", retry_after=1.0)
+        return Unavailable("too many calls are running", policy="max_calls", retry_after=1.0)
 
-        return None
+    async def _run(self, call: Call, connection: Connection) -> Reply:
+        # Here, not when it was admitted: a transport may start what `dispatch` gave it later.
+        full = self.draining or len(self.running) >= self._max_calls
+        if full or call.id in connection.in_flight:
+            return self._fail(call, self._refusal(call, connection))
 
-    async def _run(self, call: Call, link: Link, connection: Connection) -> Reply:
+        link = self._link_of(call)
         connection.in_flight[call.id] = call
         self.running.add(call)
         reply: Reply = NO_REPLY
         try:
-            with anyio.CancelScope() as scope:
+            with self._new_scope() as scope:
                 call.open(scope)
                 try:
-                    result = await Next(call, link)()
-                    reply = self._edge.result(call, _checked_result(result))
+                    result = await link.layer(Next(call, link.inner))
+                    if not isinstance(result, Result):  # pyright: ignore[reportUnnecessaryIsInstance] # users
+                        raise TypeError(f"the chain gave {type(result).__name__}, no Result")
+
+                    reply = self._edge.result(call, result)
                 except BaseException as error:
                     if is_cancellation(error):
                         raise
 
-                    reply = self._fail(call, error)
+                    reply = self._fail(call, call_error_in(error) or error)
                 else:
                     if call.method == "initialize":
                         connection.peer = call.peer
@@ -260,28 +265,20 @@ class Kernel:
             return reply
 
         # A cancelled request gets no response (MCP 2025-11-25, basic/utilities/cancellation).
-        return NO_REPLY if stopped_by is None else self._edge.error(call, stopped_by)
+        return NO_REPLY if stopped_by is None else self._fail(call, stopped_by)
 
     def _fail(self, call: Call, error: BaseException) -> Reply:
-        if not isinstance(error, CallError):
-            logger.error(
-                "%s %s crashed (correlation id %s)",
-                call.method,
-                call.target_name or "",
-                call.correlation_id,
-                exc_info=error,
-            )
-        elif isinstance(error, InvalidResult):
-            logger.error(
-                "%s %s: %s (correlation id %s)",
-                call.method,
-                call.target_name or "",
-                error,
-                call.correlation_id,
-                exc_info=error.__cause__,
-            )
+        """Answer *call* with *error*, whatever else goes wrong on the way there."""
+        try:
+            _log(call, error)
+        except BaseException as second:  # noqa: BLE001 # a log handler must not cost the answer
+            _report(call, second)
 
-        return self._edge.error(call, error)
+        try:
+            return self._edge.error(call, error)
+        except BaseException as second:  # noqa: BLE001 # a peer without an answer waits for ever
+            _report(call, second)
+            return self._edge.last_resort(call)
 
     def _notification(
         self,
@@ -308,12 +305,32 @@ class Kernel:
         """
         self.draining = True
         if self.running:
-            self._idle = anyio.Event()
+            self._idle = self._idle or anyio.Event()  # a second drain waits for the same
             with anyio.move_on_after(grace):
                 await self._idle.wait()
 
         for call in list(self.running):
             call.stop(Unavailable(DRAINING, policy="drain", retry_after=1.0))
+
+
+def _log(call: Call, error: BaseException) -> None:
+    """Log what the peer is not told: a crash, and a result that could not be sent."""
+    # The name is the peer's: repr and a bound keep it from writing lines of its own.
+    name = call.target_name or ""
+    if not isinstance(error, CallError):
+        text = "%s %.130r crashed (correlation id %s)"
+        logger.error(text, call.method, name, call.correlation_id, exc_info=error)
+    elif isinstance(error, InvalidResult):
+        text = "%s %.130r: %s (correlation id %s)"
+        cause = error.__cause__
+        logger.error(text, call.method, name, error, call.correlation_id, exc_info=cause)
+
+
+def _report(call: Call, error: BaseException) -> None:
+    """Say on stderr that reporting a failure failed; the log may be what is broken."""
+    kind = type(error).__name__
+    with contextlib.suppress(Exception):  # stderr may be closed, and there is nowhere else
+        sys.stderr.write(f"stanchion: {call.method} failed, and reporting it raised {kind}\n")
 
 
 def _peer_of(
@@ -323,7 +340,7 @@ def _peer_of(
     params = request.params or EMPTY
     if version in MODERN_VERSIONS:
         meta = params["_meta"]
-        client, capabilities = meta.get(META_CLIENT, EMPTY), meta[META_CAPABILITIES]
+        client, capabilities = meta.get(META_CLIENT) or EMPTY, meta[META_CAPABILITIES]
     elif request.method == "initialize":
         client, capabilities = params["clientInfo"], params["capabilities"]
     else:
@@ -349,8 +366,5 @@ def _batch_problem(members: list[Any], connection: Connection) -> str | None:
     return None if len(members) <= MAX_BATCH else f"A batch has at most {MAX_BATCH} messages"
 
 
-def _checked_result(result: Any) -> Result:
-    if not isinstance(result, Result):
-        raise TypeError(f"the chain gave {type(result).__name__}, which is no Result")
-
-    return result
+async def _ready(reply: Reply) -> Reply:
+    return reply

@@ -45,6 +45,7 @@ class Once:
 
 
 Rule: TypeAlias = Inside | Outside | First | Once
+"""What may stand in `Middleware.order`."""
 
 
 def check_order(layers: Sequence[AnyLayer]) -> None:
@@ -76,7 +77,7 @@ def _check_rule(rule: Rule, names: list[str], position: int) -> None:
                 raise _violation(name, "outside", names[0], reason)
 
         case Once(reason):
-            if name in names[:position]:
+            if names.count(name) > 1:
                 raise OrderViolation(
                     f"layer {name!r} stands in the chain twice: {reason}",
                     layer=name,

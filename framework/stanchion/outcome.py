@@ -30,14 +30,16 @@ class Outcome(StrEnum):
     def of_error(cls, error: BaseException) -> Outcome:
         """Name the outcome of a call that ended by raising *error*.
 
-        An error of Stanchion's own tree carries its outcome; a cancellation is `CANCELLED`;
-        whatever else was raised, `SystemExit` and exception groups included, is `CRASHED`.
+        An error of Stanchion's own tree carries its outcome, also where it alone is wrapped in
+        exception groups; a cancellation is `CANCELLED`; whatever else was raised, `SystemExit`
+        and other groups included, is `CRASHED`.
         """
         # Imported here: errors.py needs Outcome for its class attributes.
         from .cancellation import is_cancellation
-        from .errors import CallError
+        from .errors import call_error_in
 
-        if isinstance(error, CallError):
-            return error.outcome
+        known = call_error_in(error)
+        if known is not None:
+            return known.outcome
 
         return cls.CANCELLED if is_cancellation(error) else cls.CRASHED

@@ -31,7 +31,7 @@ def check_policies(tool: Tool, layers: Sequence[AnyLayer]) -> Mapping[str, Any]:
     """
     enforcing = [layer for layer in layers if isinstance(layer, Middleware) and layer.policies]
     checked: dict[str, Any] = {}
-    for policy, value in tool.policies.items():
+    for policy, value in tool.declared_policies.items():
         enforcers = [layer for layer in enforcing if policy in layer.policies]
         if not enforcers:
             known = sorted({name for layer in enforcing for name in layer.policies})
@@ -52,9 +52,18 @@ def _convert(tool: Tool, policy: str, value: Any, layer: Middleware) -> Any:
         raise InvalidPolicy(tool.name, policy, layer.name, problems) from None
 
 
-@lru_cache(maxsize=256)
 def _adapter(type_: Any) -> TypeAdapter[Any]:
+    try:
+        return _kept_adapter(type_)
+    except TypeError:  # an annotation whose metadata cannot be hashed
+        return _new_adapter(type_)
+
+
+def _new_adapter(type_: Any) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(type_, config=ConfigDict(arbitrary_types_allowed=True))
     except PydanticUserError:  # the type, such as a model, has a configuration of its own
         return TypeAdapter(type_)
+
+
+_kept_adapter = lru_cache(maxsize=256)(_new_adapter)

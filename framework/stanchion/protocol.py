@@ -66,16 +66,18 @@ META_SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 META_RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 META_PROGRESS_TOKEN: Final = "progressToken"  # noqa: S105 # no secret
 
-MODERN_META_REQUIRED: Final[tuple[tuple[str, type], ...]] = (
-    (META_VERSION, str),
-    (META_CAPABILITIES, dict),
+MODERN_META: Final[tuple[tuple[str, type, bool], ...]] = (
+    (META_VERSION, str, True),
+    (META_CAPABILITIES, dict, True),
+    (META_CLIENT, dict, False),
+    (META_LOG_LEVEL, str, False),
 )
-"""What every modern request must carry in `_meta`, with its JSON type."""
+"""What a modern request carries in `_meta`: the key, its JSON type, whether it must be there."""
 
-MODERN_META_OPTIONAL: Final[tuple[tuple[str, type], ...]] = (
-    (META_CLIENT, dict),
-    (META_LOG_LEVEL, str),
-)
+LOG_LEVELS: Final = (
+    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency",
+)  # fmt: skip
+"""What a log level may be, least severe first (RFC 5424, section 6.2.1)."""
 
 # HTTP header names, in the lower case in which ASGI gives them.
 HEADER_VERSION: Final = "mcp-protocol-version"

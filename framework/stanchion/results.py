@@ -47,19 +47,17 @@ class ToolResult(Result):
         meta: Mapping[str, Any] | None = None,
         outcome: Outcome | None = None,
     ) -> None:
-        super().__init__(
-            meta=meta,
-            outcome=outcome or (Outcome.TOOL_ERROR if is_error else Outcome.OK),
-        )
-        if isinstance(content, str):
-            self.content: Sequence[AnyBlock] = (Text(content),)
-        elif isinstance(content, Sequence):
-            self.content = content
-        else:
-            self.content = (content,)
-
+        # Set here rather than by the base: every call makes one.
+        self.meta = meta
+        self.outcome = outcome or (Outcome.TOOL_ERROR if is_error else Outcome.OK)
         self.structured = structured
         self.is_error = is_error
+        if isinstance(content, str):
+            self.content: Sequence[AnyBlock] = (Text(content),)
+        elif isinstance(content, tuple | list):
+            self.content = content
+        else:
+            self.content = tuple(content) if isinstance(content, Sequence) else (content,)
 
     def replace(
         self,
@@ -101,13 +99,13 @@ class PageResult(Result):
 
     Attributes:
         key: The member that holds the entries, such as `tools`.
+        entries: The entries as the wire has them; shared, so replace them, never change them.
         next_cursor: Where the next page starts, or None on the last.
-        encoded: The whole result encoded already, or None.
         ttl_ms: How long a modern client may keep the page, in milliseconds.
         cache_scope: `public`, or `private` where the page depends on who asks.
     """
 
-    __slots__ = ("_entries", "cache_scope", "encoded", "key", "next_cursor", "ttl_ms")
+    __slots__ = ("_encoded", "cache_scope", "entries", "key", "next_cursor", "ttl_ms")
 
     def __init__(
         self,
@@ -115,35 +113,44 @@ class PageResult(Result):
         entries: Sequence[Mapping[str, Any]],
         next_cursor: str | None = None,
         *,
-        encoded: Encoded | None = None,
         ttl_ms: int = 0,
         cache_scope: str = "private",
     ) -> None:
         super().__init__()
+        self.key = key
+        self.entries = entries
+        self.next_cursor = next_cursor
         self.ttl_ms = ttl_ms
         self.cache_scope = cache_scope
-        self.key = key
-        self.next_cursor = next_cursor
-        self.encoded = encoded
-        self._entries = entries
+        self._encoded: tuple[PageResult, Encoded] | None = None
 
     @property
-    def entries(self) -> Sequence[Mapping[str, Any]]:
-        """The entries as the wire has them; setting them drops `encoded`."""
-        return self._entries
+    def encoded(self) -> Encoded | None:
+        """The whole result encoded already, or None once anything of it has been changed."""
+        if self._encoded is None or self.meta:
+            return None
 
-    @entries.setter
-    def entries(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        self._entries = entries
-        self.encoded = None
+        original, encoded = self._encoded
+        unchanged = (
+            self.entries is original.entries
+            and self.next_cursor == original.next_cursor
+            and self.ttl_ms == original.ttl_ms
+            and self.cache_scope == original.cache_scope
+        )
+        return encoded if unchanged else None
 
-    def copy(self) -> PageResult:
-        """Give a copy that shares the entries, so that changing it leaves this one alone."""
-        return PageResult(
+    def copy(self, encoded: Encoded | None = None) -> PageResult:
+        """Give a copy that shares the entries, so that changing it leaves this one alone.
+
+        Args:
+            encoded: This page encoded, to be sent as long as the copy is not changed.
+        """
+        copy = PageResult(
             self.key,
-            self._entries,
+            self.entries,
             self.next_cursor,
-            encoded=self.encoded,
             ttl_ms=self.ttl_ms,
             cache_scope=self.cache_scope,
         )
+        copy._encoded = None if encoded is None else (self, encoded)
+        return copy

@@ -1,37 +1,56 @@
-"""From a typed function to JSON Schemas, a parser of arguments and a converter of results."""
+"""From a typed function to a JSON Schema and a binder of arguments."""
 
 from __future__ import annotations
 
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
 import orjson
-from docstring_parser import DocstringStyle, ParseError, parse
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
-from pydantic.errors import (
-    PydanticInvalidForJsonSchema,
-    PydanticSchemaGenerationError,
-    PydanticUserError,
-)
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
+from pydantic_core import PydanticSerializationError
 
 from .call import Call
-from .content import OFFICIAL_BLOCK_TYPES, Block
-from .errors import Fault, InvalidArguments, InvalidTool
-from .jsonvalue import escape_pointer
-from .results import ToolResult
+from .docstring import read_docstring
+from .errors import InvalidArguments, InvalidTool
+from .faults import faults_in, steps_to
+from .jsonvalue import faults_of
 
 JsonSchema = dict[str, Any]
 
+MAX_WHOLE_FLOAT = 2**53
+"""Up to here a float tells every integer from its neighbours (RFC 8259, section 6)."""
 
-class _Schema(GenerateJsonSchema):
-    """Pydantic's JSON Schema without the titles it makes up from field names."""
+
+class SchemaWriter(GenerateJsonSchema):
+    """Pydantic's JSON Schema without made-up titles, and without defaults that are no JSON."""
+
+    ignored_warning_kinds: set[JsonSchemaWarningKind] = {  # noqa: RUF012 # as the base has it
+        "skipped-choice",
+        "non-serializable-default",
+    }
 
     def field_title_should_be_set(self, schema: Any) -> bool:
+        """Say no: a title made from a field's name says nothing."""
         return False
+
+    def encode_default(self, dft: Any) -> Any:
+        """Give a default as JSON.
+
+        Raises:
+            PydanticSerializationError: It has no JSON form; it is then left out.
+        """
+        encoded = super().encode_default(dft)
+        if any(faults_of(encoded)):
+            raise PydanticSerializationError("no JSON form")
+
+        return encoded
 
 
 class Signature:
@@ -47,229 +66,189 @@ class Signature:
         self, name: str, function: Callable[..., Any], local_names: Mapping[str, Any] | None = None
     ) -> None:
         self._tool = name
-        hints = _resolve_hints(name, function, local_names)
-        parameters = list(inspect.signature(function).parameters.values())
-        self._names: list[str] = []
-        self._call_names: list[str] = []
-        fields: dict[str, Any] = {}
-        for parameter in parameters:
-            self._check_kind(parameter)
-            annotation = hints.get(parameter.name, Any)
-            if isinstance(annotation, type) and issubclass(annotation, Call):
-                self._call_names.append(parameter.name)
-                continue
-
-            default = ... if parameter.default is parameter.empty else parameter.default
-            # Neutral field names: a parameter may be called `schema`, `copy` or `_private`.
-            fields[f"p{len(self._names)}"] = (annotation, default)
-            self._names.append(parameter.name)
-
-        self._model = self._build_model(fields)
-        self._validate = self._model.__pydantic_validator__.validate_json
+        hints = _resolve_hints(name, function, local_names or {})
         self.returns: Any = hints.get("return", inspect.Parameter.empty)
-        documented, self.description = _read_docstring(function)
-        self.input_schema = self._build_schema(documented)
+        self._call_names: list[str] = []
+        self._annotations: dict[str, Any] = {}
+        # Neutral field names: a parameter may be called `schema`, `copy` or `_private`.
+        fields: dict[str, Any] = {}
+        for parameter in _open_parameters(name, function):
+            annotation = hints.get(parameter.name, Any)
+            if _is_call(annotation):
+                self._call_names.append(parameter.name)
+            else:
+                self._annotations[parameter.name] = annotation
+                fields[f"p{len(fields)}"] = (annotation, parameter)
+
+        self.description, documented = read_docstring(_docstring_of(function))
+        try:
+            self._model = _build_model(fields)
+            self._validate = self._model.__pydantic_validator__.validate_json
+            self.input_schema = self._build_schema(documented)
+        except (PydanticUserError, PydanticUndefinedAnnotation, TypeError) as error:
+            raise InvalidTool(name, self._explain(error)) from error
 
     def bind(self, call: Call) -> dict[str, Any]:
         """Turn the call's arguments into the function's keyword arguments.
 
-        Arguments are taken as JSON, strictly: `"5"` is no integer and `1` is no boolean.
+        Arguments are taken as JSON, strictly: `"5"` is no integer and `1` is no boolean. `1.0`
+        is the integer 1, as JSON Schema has it, up to 2**53.
 
         Raises:
             InvalidArguments: They do not fit the signature.
         """
         try:
-            bound = self._validate(orjson.dumps(call.arguments), strict=True)
-        except ValidationError as error:
-            raise InvalidArguments(_faults(error, call.arguments)) from None
+            frame = orjson.dumps(call.arguments)
+        except TypeError as error:  # a layer put there what is no JSON, or it is nested too deep
+            raise InvalidArguments(list(faults_of(call.arguments))) from error
 
-        arguments = dict(zip(self._names, bound.__dict__.values(), strict=True))
+        try:
+            bound = self._validate(frame, strict=True)
+        except ValidationError as error:
+            bound = self._bind_whole_numbers(error, frame)
+
+        arguments = dict(zip(self._annotations, bound.__dict__.values(), strict=True))
         for name in self._call_names:
             arguments[name] = call
 
         return arguments
 
-    def _check_kind(self, parameter: inspect.Parameter) -> None:
-        kinds = (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY)
-        if parameter.kind in kinds:
+    def _bind_whole_numbers(self, error: ValidationError, frame: bytes) -> BaseModel:
+        """Try again with `1.0` as `1` wherever *error* misses an integer."""
+        arguments = orjson.loads(frame)
+        changed = False
+        for fault in error.errors(include_url=False, include_input=False, include_context=False):
+            if fault["type"] == "int_type":
+                steps = steps_to(fault["loc"], arguments, fault["type"])
+                changed = _make_whole(arguments, steps) or changed
+
+        if changed:
+            try:
+                return self._validate(orjson.dumps(arguments), strict=True)
+            except ValidationError as second:
+                error = second
+
+        raise InvalidArguments(faults_in(error, arguments)) from None
+
+    def _build_schema(self, documented: Mapping[str, str]) -> JsonSchema:
+        schema = self._model.model_json_schema(schema_generator=SchemaWriter)
+        schema.pop("title", None)
+        properties: JsonSchema = schema.setdefault("properties", {})
+        for name, field in zip(
+            self._annotations, self._model.__pydantic_fields__.values(), strict=True
+        ):
+            if name in documented and field.alias in properties:
+                properties[field.alias].setdefault("description", documented[name])
+
+        return schema
+
+    def _explain(self, error: Exception) -> str:
+        """Say which parameter is at fault."""
+        for name, annotation in self._annotations.items():
+            try:
+                TypeAdapter(annotation).json_schema()
+            except (PydanticUserError, PydanticUndefinedAnnotation, TypeError):
+                shown = inspect.formatannotation(annotation)
+                return f"parameter {name!r} is annotated {shown}, which has no JSON form"
+
+        return f"its parameters cannot be described: {str(error).partition(chr(10))[0]}"
+
+
+def _build_model(parameters: Mapping[str, tuple[Any, inspect.Parameter]]) -> type[BaseModel]:
+    fields: dict[str, Any] = {}
+    for neutral, (annotation, parameter) in parameters.items():
+        if parameter.default is parameter.empty:
+            field = FieldInfo.from_annotation(annotation)
+        else:
+            field = FieldInfo.from_annotated_attribute(annotation, parameter.default)
+
+        # An alias for each field and no alias generator: dataclasses would inherit that.
+        if field.alias is None:
+            field.alias = field.validation_alias = field.serialization_alias = parameter.name
+
+        fields[neutral] = (field.annotation, field)
+
+    return create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _open_parameters(tool: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Give the parameters that a call may set: those that a partial fixes are nobody's."""
+    if isinstance(function, type):
+        raise InvalidTool(tool, "it is a class; pass a function, or an instance with __call__")
+
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise InvalidTool(tool, f"its signature cannot be read: {error}") from error
+
+    fixed: Mapping[str, Any] = function.keywords if isinstance(function, partial) else {}
+    still_open = [parameter for parameter in parameters if parameter.name not in fixed]
+    for parameter in still_open:
+        if parameter.kind in (
+            parameter.VAR_POSITIONAL,
+            parameter.VAR_KEYWORD,
+            parameter.POSITIONAL_ONLY,
+        ):
             raise InvalidTool(
-                self._tool,
+                tool,
                 f"parameter {parameter.name!r} is {parameter.kind.description}; arguments come by "
                 "name, so use named parameters, or add_tool() with a schema of your own",
             )
 
-    def _build_model(self, fields: dict[str, Any]) -> type[BaseModel]:
-        aliases = dict(zip(fields, self._names, strict=True))
-        config = ConfigDict(
-            extra="forbid", alias_generator=aliases.__getitem__, arbitrary_types_allowed=False
-        )
-        try:
-            return create_model("Arguments", __config__=config, **fields)
-        except (PydanticSchemaGenerationError, PydanticUserError, TypeError) as error:
-            raise InvalidTool(
-                self._tool, f"a parameter's type has no JSON form: {error}"
-            ) from error
-
-    def _build_schema(self, documented: Mapping[str, str]) -> JsonSchema:
-        try:
-            schema = self._model.model_json_schema(schema_generator=_Schema)
-        except (PydanticInvalidForJsonSchema, PydanticUserError) as error:
-            raise InvalidTool(
-                self._tool, f"a parameter's type has no JSON Schema: {error}"
-            ) from error
-
-        schema.pop("title", None)
-        properties: JsonSchema = schema.setdefault("properties", {})
-        for name, text in documented.items():
-            if name in properties:
-                properties[name].setdefault("description", text)
-
-        return schema
+    return still_open
 
 
-def output_schema(tool: str, returns: Any) -> tuple[JsonSchema, TypeAdapter[Any], bool] | None:
-    """Give the schema and the serialiser of what a tool returns, or None if it is unstructured.
+def innermost(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Give what carries the annotations: the function of a partial, an instance's `__call__`."""
+    if isinstance(function, partial):
+        return innermost(cast("partial[Any]", function).func)
 
-    Text, bytes, content blocks, `ToolResult`, None and what has no annotation are unstructured.
-
-    Returns:
-        The schema, the serialiser, and whether the value is wrapped as `{"result": value}`
-        because the protocol wants an object.
-
-    Raises:
-        InvalidTool: The type has no JSON form.
-    """
-    if _is_unstructured(returns):
-        return None
-
-    try:
-        adapter = TypeAdapter[Any](returns)
-        schema = adapter.json_schema(mode="serialization", schema_generator=_Schema)
-    except (
-        PydanticSchemaGenerationError,
-        PydanticInvalidForJsonSchema,
-        PydanticUserError,
-    ) as error:
-        raise InvalidTool(
-            tool, f"its return type {returns!r} has no JSON form; return a model, or leave it out"
-        ) from error
-
-    schema = _inline_root(schema)
-    if schema.get("type") == "object":
-        schema.pop("title", None)
-        return schema, adapter, False
-
-    definitions = schema.pop("$defs", None)
-    wrapped: JsonSchema = {
-        "type": "object",
-        "properties": {"result": schema},
-        "required": ["result"],
-    }
-    if definitions is not None:
-        wrapped["$defs"] = definitions
-
-    return wrapped, adapter, True
+    return function if inspect.isroutine(function) else type(function).__call__
 
 
-def _inline_root(schema: JsonSchema) -> JsonSchema:
-    """Replace a `$ref` at the root by what it refers to; MCP wants `type` at the root."""
-    reference = schema.get("$ref", "")
-    if not reference.startswith("#/$defs/"):
-        return schema
+def _is_call(annotation: Any) -> bool:
+    if get_origin(annotation) is Annotated:
+        return _is_call(get_args(annotation)[0])
 
-    return {**schema["$defs"][reference.removeprefix("#/$defs/")], "$defs": schema["$defs"]}
-
-
-def _is_unstructured(returns: Any) -> bool:
-    if returns in (inspect.Parameter.empty, Any, None, types.NoneType, str, bytes):
-        return True
-
-    origin = get_origin(returns)
-    if origin is Annotated:
-        return _is_unstructured(get_args(returns)[0])
-
-    if origin in (Union, types.UnionType):
-        arms = get_args(returns)
-        return any(_is_result(arm) for arm in arms) or all(map(_is_unstructured, arms))
-
-    if origin in (list, tuple, Sequence):
-        arms = [arm for arm in get_args(returns) if arm is not ...]
-        return bool(arms) and all(_is_block_type(arm) for arm in arms)
-
-    return _is_result(returns) or _is_block_type(returns)
-
-
-def _is_result(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, ToolResult)
-
-
-def _is_block_type(annotation: Any) -> bool:
     if get_origin(annotation) in (Union, types.UnionType):
-        return all(map(_is_block_type, get_args(annotation)))
+        return all(_is_call(arm) for arm in get_args(annotation) if arm is not types.NoneType)
 
-    if not isinstance(annotation, type):
-        return False
-
-    if issubclass(annotation, Block):
-        return True
-
-    fields: Mapping[str, Any] = getattr(cast("Any", annotation), "model_fields", {})
-    return annotation.__module__.partition(".")[0] == "mcp_types" and (
-        "type" in fields and fields["type"].default in OFFICIAL_BLOCK_TYPES
-    )
+    return isinstance(annotation, type) and issubclass(annotation, Call)
 
 
 def _resolve_hints(
-    tool: str, function: Callable[..., Any], local_names: Mapping[str, Any] | None
+    tool: str, function: Callable[..., Any], local_names: Mapping[str, Any]
 ) -> dict[str, Any]:
-    target = function if inspect.isroutine(function) else type(function).__call__
+    target = innermost(function)
+    # Only a function made inside another may mean the names beside it; to a module's function
+    # they are strangers, which may be called the same as its own.
+    local = dict(local_names) if "<locals>" in getattr(target, "__qualname__", "") else {}
     try:
-        return typing.get_type_hints(target, localns=dict(local_names or {}), include_extras=True)
+        return typing.get_type_hints(target, localns=local, include_extras=True)
     except NameError as error:
         raise InvalidTool(
             tool, f"the annotation {error.name!r} is not defined where the function is"
         ) from error
+    except (AttributeError, SyntaxError, TypeError) as error:
+        raise InvalidTool(tool, f"its annotations cannot be read: {error}") from error
 
 
-def _read_docstring(function: Callable[..., Any]) -> tuple[dict[str, str], str | None]:
-    text = inspect.getdoc(function)
-    if not text:
-        return {}, None
+def _docstring_of(function: Callable[..., Any]) -> str | None:
+    while isinstance(function, partial):
+        function = cast("partial[Any]", function).func
 
-    try:
-        parsed = parse(text, DocstringStyle.GOOGLE)
-    except ParseError:
-        return {}, text
-
-    documented = {
-        parameter.arg_name: " ".join(parameter.description.split())
-        for parameter in parsed.params
-        if parameter.description
-    }
-    return documented, parsed.description or text
+    return inspect.getdoc(innermost(function)) or inspect.getdoc(function)
 
 
-def _faults(error: ValidationError, arguments: Mapping[str, Any]) -> list[Fault]:
-    return [
-        Fault(_pointer(fault["loc"], arguments, fault["type"]), fault["msg"])
-        for fault in error.errors(include_url=False, include_input=False, include_context=False)
-    ]
+def _make_whole(arguments: Any, steps: list[int | str]) -> bool:
+    """Replace the float at *steps* by the integer that it is; False if it is none."""
+    here = arguments
+    for step in steps[:-1]:
+        here = here[step]
 
+    number = here[steps[-1]] if steps else None
+    if not isinstance(number, float) or not number.is_integer() or abs(number) > MAX_WHOLE_FLOAT:
+        return False
 
-def _pointer(loc: tuple[int | str, ...], arguments: Any, kind: str) -> str:
-    """Turn pydantic's location into a JSON pointer, leaving out the names of union arms."""
-    pointer = ""
-    here: Any = arguments
-    for position, step in enumerate(loc):
-        last = position == len(loc) - 1
-        if isinstance(here, dict) and step in here:
-            here = cast("dict[Any, Any]", here)[step]
-        elif isinstance(here, list) and isinstance(step, int):
-            items = cast("list[Any]", here)
-            here = items[step] if step < len(items) else None
-        elif not (last and kind == "missing"):
-            continue
-
-        pointer += f"/{escape_pointer(str(step))}"
-
-    return pointer
+    here[steps[-1]] = int(number)
+    return True

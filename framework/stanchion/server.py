@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import secrets
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
+
+import anyio
 
 from .call import Send
 from .catalog import Catalog
@@ -15,6 +17,7 @@ from .chain import AnyLayer, Chain, Middleware
 from .edge import Edge, Reply
 from .errors import ConfigurationError
 from .handlers import implementation
+from .jsonvalue import faults_of
 from .kernel import Kernel
 from .order import check_order
 from .peer import Connection
@@ -85,7 +88,8 @@ class Server:
             max_waiting_for_thread: Calls that wait for a thread; more are refused.
 
         Raises:
-            ConfigurationError: A number is out of range, or a layer is none.
+            ConfigurationError: A number is out of range, a layer is none, or what peers are told
+                of the server is no JSON.
         """
         if page_size < 1 or max_calls < 1:
             raise ConfigurationError("page_size and max_calls must be 1 or more")
@@ -103,13 +107,15 @@ class Server:
         self._max_calls = max_calls
         self._max_threads = max_threads
         self._max_waiting_for_thread = max_waiting_for_thread
-        self._edge = Edge(
-            {META_SERVER: implementation(self, LATEST_MODERN_VERSION)},
-            refusals_as_results=refusals == "result",
-        )
+        described = implementation(self, LATEST_MODERN_VERSION)
+        if faults := list(faults_of({**described, "instructions": instructions})):
+            raise ConfigurationError(f"the server's own description: {faults[0]}")
+
+        self._edge = Edge({META_SERVER: described}, refusals_as_results=refusals == "result")
         self._kernel: Kernel | None = None
         self._life = AsyncExitStack()
         self._users = 0
+        self._turn = anyio.Lock(fast_acquire=True)
         self.threads: Threads
 
     # What a server offers.
@@ -218,13 +224,12 @@ class Server:
         Raises:
             ConfigurationError: The chain or a tool is not servable; the message says what to do.
         """
-        self._users += 1
-        if self._users == 1:
-            try:
+        # Whoever comes while another starts the server waits until it has.
+        async with self._turn:
+            if self._users == 0:
                 await self._start()
-            except BaseException:
-                self._users = 0
-                raise
+
+            self._users += 1
 
         return self
 
@@ -234,21 +239,28 @@ class Server:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._users -= 1
-        if self._users == 0:
-            self._kernel = None
-            await self._life.__aexit__(kind, error, traceback)
+        # Shielded: a cancelled user must still be counted out.
+        with anyio.CancelScope(shield=True):
+            await self._turn.acquire()
+
+        try:
+            self._users -= 1
+            if self._users == 0:
+                self._kernel = None
+                await self._life.__aexit__(kind, error, traceback)
+        finally:
+            self._turn.release()
 
     async def _start(self) -> None:
-        self.chain.freeze()
         check_order(self.chain.layers)
         self.threads = Threads(self._max_threads, max_waiting=self._max_waiting_for_thread)
         kernel = Kernel(self, self._edge, self._max_calls)
+        self.chain.freeze()
         async with AsyncExitStack() as life:
             await life.enter_async_context(self.lifespan())
             for layer in self.chain.layers:
                 if isinstance(layer, Middleware):
-                    await life.enter_async_context(layer)
+                    await _open(layer, life)
 
             self._life = life.pop_all()
 
@@ -302,16 +314,16 @@ class Server:
         """
         return await self.kernel.handle(frame, connection, headers=headers, send=send)
 
-    async def dispatch(
+    def dispatch(
         self,
         message: Message | list[Any],
         connection: Connection,
         *,
         headers: Mapping[str, str] | None = None,
         send: Send | None = None,
-    ) -> Reply:
+    ) -> Coroutine[Any, Any, Reply]:
         """As `handle`, for a transport that has decoded the frame already."""
-        return await self.kernel.dispatch(message, connection, headers=headers, send=send)
+        return self.kernel.dispatch(message, connection, headers=headers, send=send)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve over *transport* until it ends or a signal stops it; blocks.
@@ -344,3 +356,11 @@ _TOOL_FIELDS = frozenset(
 @asynccontextmanager
 async def _nothing() -> AsyncGenerator[None]:
     yield
+
+
+async def _open(layer: Middleware, life: AsyncExitStack) -> None:
+    try:
+        await life.enter_async_context(layer)
+    except Exception as error:
+        error.add_note(f"The layer {layer.name!r} did not open, so the server did not start.")
+        raise

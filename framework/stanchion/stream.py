@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
+import anyio.abc
+import anyio.lowlevel
 
 from .call import Send
 from .errors import ProtocolError
@@ -15,11 +17,17 @@ from .wire import Message, Request, decode, encode_error
 if TYPE_CHECKING:
     from .server import Server
 
+MAX_PENDING: Final = 4096
+"""Requests of one peer that are not answered yet; beyond, nothing is read until one is.
+
+Above the server's own bound on calls, so it is met only by a peer that asks without reading.
+"""
+
 
 async def serve_stream(
     server: Server,
     connection: Connection,
-    frames: AsyncIterable[bytes],
+    frames: AsyncIterable[bytes | ProtocolError],
     write: Send,
     *,
     grace: float = 0.5,
@@ -33,33 +41,66 @@ async def serve_stream(
     Args:
         server: A started server.
         connection: What is known of the peer.
-        frames: What it sends, one frame each.
+        frames: What it sends, one frame each; an error stands for a frame that the transport
+            would not take, and is sent to the peer.
         write: Writes one frame; called by one task at a time.
         grace: Seconds that running calls have after the last frame.
     """
-    writing = anyio.Lock(fast_acquire=True)
-
-    async def send(frame: bytes) -> None:
-        async with writing:
-            await write(frame)
-
-    async def answer(message: Message | list[Any]) -> None:
-        reply = await server.dispatch(message, connection, send=send)
-        if reply.body is not None:
-            await send(reply.body)
-
+    stream = _Stream(server, connection, write)
     async with anyio.create_task_group() as running:
         async for frame in frames:
-            try:
-                message = decode(frame)
-            except ProtocolError as fault:
-                await send(encode_error(fault.request_id, fault.code, fault.message))
-                continue
-
-            inline = isinstance(message, Request) and message.method == "initialize"
-            if isinstance(message, Request | list) and not inline:
-                running.start_soon(answer, message)
-            else:
-                await answer(message)
+            await stream.take(frame, running)
 
         running.cancel_scope.deadline = anyio.current_time() + grace
+
+
+class _Stream:
+    """One peer's frames on their way to the server, and the answers on their way back."""
+
+    def __init__(self, server: Server, connection: Connection, write: Send) -> None:
+        self._server = server
+        self._connection = connection
+        self._write = write
+        self._writing = anyio.Lock(fast_acquire=True)
+        self._room = anyio.Semaphore(MAX_PENDING, fast_acquire=True)
+        self._starting = 0
+
+    async def take(self, frame: bytes | ProtocolError, running: anyio.abc.TaskGroup) -> None:
+        """Start what *frame* asks for in *running*, or do at once what cannot wait."""
+        try:
+            if isinstance(frame, ProtocolError):
+                raise frame
+
+            message = decode(frame)
+        except ProtocolError as fault:
+            await self._send(encode_error(fault.request_id, fault.code, fault.message))
+            return
+
+        inline = isinstance(message, Request) and message.method == "initialize"
+        if isinstance(message, Request | list) and not inline:
+            await self._room.acquire()
+            self._starting += 1
+            running.start_soon(self._answer_beside, message)
+            return
+
+        # A cancellation that comes right behind its request must find the call.
+        while self._starting:
+            await anyio.lowlevel.checkpoint()
+
+        await self._answer(message)
+
+    async def _answer_beside(self, message: Message | list[Any]) -> None:
+        self._starting -= 1
+        try:
+            await self._answer(message)
+        finally:
+            self._room.release()
+
+    async def _answer(self, message: Message | list[Any]) -> None:
+        reply = await self._server.dispatch(message, self._connection, send=self._send)
+        if reply.body is not None:
+            await self._send(reply.body)
+
+    async def _send(self, frame: bytes) -> None:
+        async with self._writing:
+            await self._write(frame)

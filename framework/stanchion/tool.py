@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import orjson
 
 from .call import Call
-from .conversion import to_result
+from .conversion import to_object_result, to_result
 from .errors import InvalidArguments, InvalidTool
-from .protocol import FIELD_SINCE, at_least
+from .jsonvalue import faults_of
+from .mirror import mirrors_of
+from .protocol import FIELD_SINCE, LATEST_MODERN_VERSION, at_least
 from .results import ToolResult
-from .schema import JsonSchema, Signature, output_schema
+from .returns import output_schema
+from .schema import JsonSchema, Signature, innermost
 
 if TYPE_CHECKING:
     from .threads import Threads
@@ -48,7 +51,8 @@ class Tool:
         icons: Icons as the specification has them.
         tags: Labels for layers and packs; not sent to peers.
         meta: What the tool carries in `_meta`.
-        policies: What it asks of the layers, such as `{"timeout": 5}`.
+        declared_policies: What it asks of the layers, such as `{"timeout": "5"}`, as written.
+        policies: The same, once it is served as the layers' types have it: `{"timeout": 5.0}`.
         blocking: False if a sync handler may run on the event loop.
     """
 
@@ -84,11 +88,15 @@ class Tool:
         self.icons = tuple(icons)
         self.tags = frozenset(tags)
         self.meta = meta
-        self.policies: Mapping[str, Any] = policies or {}
+        self.declared_policies: Mapping[str, Any] = policies or {}
+        self.policies = self.declared_policies
         self.blocking = blocking
         self._signature = signature
-        self._serialise: Callable[[Any], ToolResult] = to_result
+        self._serialise: Callable[[Any], ToolResult] = (
+            to_result if output_schema is None else to_object_result
+        )
         self._check()
+        self.mirrors = mirrors_of(self.name, self.input_schema)
         self._decodable = _decodable_properties(self.input_schema)
         self._is_async = _is_async(handler)
         self._takes_call = signature is None and _takes_call(name, handler)
@@ -110,15 +118,17 @@ class Tool:
             name: The tool's name; the function's by default.
             description: What it does; the docstring's text by default.
             local_names: Names that annotations may use besides the function's globals.
-            fields: What else `Tool` takes.
+            fields: What else `Tool` takes; `output_schema=None` leaves the result unstructured.
 
         Raises:
             InvalidTool: The name, a parameter or the return type cannot be served.
         """
-        chosen: str = name or getattr(function, "__name__", type(function).__name__)
+        chosen: str = name or _name_of(function)
         signature = Signature(chosen, function, local_names)
         output = output_schema(chosen, signature.returns)
-        fields.setdefault("output_schema", None if output is None else output[0])
+        if output is not None and "output_schema" not in fields:
+            fields["output_schema"] = output[0]
+
         tool = cls(
             chosen,
             function,
@@ -127,7 +137,7 @@ class Tool:
             signature=signature,
             **fields,
         )
-        if output is not None:
+        if output is not None and tool.output_schema is not None:
             _, adapter, wrapped = output
             tool._serialise = lambda returned: to_result(returned, adapter, wrapped=wrapped)
 
@@ -186,8 +196,9 @@ class Tool:
         """
         args, kwargs = self._bind(call)
         if self._is_async:
-            returned = await self.handler(*args, **kwargs)
-        elif self.blocking:
+            return self._serialise(await self.handler(*args, **kwargs))
+
+        if self.blocking:
             returned = await threads.run(call, partial(self.handler, *args, **kwargs))
         else:
             returned = self.handler(*args, **kwargs)
@@ -226,46 +237,73 @@ class Tool:
         if not callable(self.handler):
             raise InvalidTool(self.name, "its handler is not callable")
 
+        inner = innermost(self.handler)
+        if inspect.isgeneratorfunction(inner) or inspect.isasyncgenfunction(inner):
+            raise InvalidTool(self.name, "its handler is a generator; return a list instead")
+
         for schema, which in ((self.input_schema, "input"), (self.output_schema, "output")):
             if schema is not None and schema.get("type") != "object":
                 raise InvalidTool(self.name, f'its {which} schema must have "type": "object"')
+
+        # Found now, not when the first peer asks for the list.
+        faults = list(faults_of(self.wire(LATEST_MODERN_VERSION)))
+        if faults:
+            problem = "; ".join(map(str, faults))
+            raise InvalidTool(self.name, f"what peers are told of it is no JSON: {problem}")
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
 
 
+def _name_of(function: Callable[..., Any]) -> str:
+    while isinstance(function, partial):
+        function = cast("partial[Any]", function).func
+
+    return getattr(function, "__name__", type(function).__name__)
+
+
 def _is_async(handler: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(
-        getattr(handler, "__call__", None)  # noqa: B004 # an instance with async __call__
-    )
+    """Say whether calling *handler* surely gives a coroutine.
+
+    A decorator that is no coroutine function itself may do anything around an async function,
+    so it runs in a thread, and a coroutine that it hands out is awaited.
+    """
+    return inspect.iscoroutinefunction(innermost(handler))
 
 
 def _takes_call(name: str, handler: Callable[..., Any]) -> bool:
     try:
-        parameters = inspect.signature(handler).parameters.values()
+        signature = inspect.signature(handler)
     except ValueError:  # a builtin without a signature
         return False
 
     positional = [
         parameter
-        for parameter in parameters
+        for parameter in signature.parameters.values()
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         and parameter.default is parameter.empty
     ]
-    if len(positional) > 2:
+    takes_call = len(positional) == 2
+    try:
+        signature.bind(*("arguments", "call")[: 1 + takes_call])
+    except TypeError:
         raise InvalidTool(
             name, "its handler must be handler(arguments) or handler(arguments, call)"
-        )
+        ) from None
 
-    return len(positional) == 2
+    return takes_call
 
 
 def _decodable_properties(schema: JsonSchema) -> tuple[str, ...]:
     """Name the properties whose declared type excludes a string."""
-    definitions: JsonSchema = schema.get("$defs", {})
-    properties: JsonSchema = schema.get("properties", {})
+    definitions, properties = schema.get("$defs"), schema.get("properties")
+    if not isinstance(properties, dict):
+        return ()
+
+    known = cast("JsonSchema", definitions) if isinstance(definitions, dict) else {}
+    declarations = cast("JsonSchema", properties)
     return tuple(
-        name for name, declared in properties.items() if not _may_be_text(declared, definitions)
+        name for name, declared in declarations.items() if not _may_be_text(declared, known)
     )
 
 

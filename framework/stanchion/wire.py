@@ -94,18 +94,18 @@ def decode_member(member: Any) -> Message:
         raise InvalidRequest("A message must be a JSON object")
 
     fields = cast("dict[str, Any]", member)
-    method = fields.get("method")
-    if method is None:
+    if "method" not in fields and ("result" in fields or "error" in fields):
         return _decode_response(fields)
 
-    has_id = "id" in fields
     id = fields.get("id")
-    if has_id and (problem := _id_problem(id)):
+    has_id = id is not None or "id" in fields
+    if has_id and type(id) is not int and (problem := _id_problem(id)):
         raise InvalidRequest(problem)
 
     if fields.get("jsonrpc") != "2.0":
         raise InvalidRequest('"jsonrpc" must be "2.0"', request_id=id)
 
+    method = fields.get("method")
     if not isinstance(method, str) or not method:
         raise InvalidRequest('"method" must be a non-empty string', request_id=id)
 
@@ -136,8 +136,8 @@ def _id_problem(id: Any) -> str | None:
 
 def _decode_response(fields: dict[str, Any]) -> Response:
     has_result, has_error = "result" in fields, "error" in fields
-    if has_result == has_error:
-        raise InvalidRequest('A message needs "method", or exactly one of "result" and "error"')
+    if has_result and has_error:
+        raise InvalidRequest('A response has exactly one of "result" and "error"')
 
     if fields.get("jsonrpc") != "2.0":
         raise InvalidRequest('"jsonrpc" must be "2.0"')
@@ -168,12 +168,25 @@ def encode_result(id: RequestId, result: Mapping[str, Any] | Encoded) -> bytes:
 def encode_error(
     id: RequestId | None, code: int, message: str, detail: Mapping[str, Any] | None = None
 ) -> bytes:
-    """Make the frame that answers request *id* with an error; a None id is sent as null."""
-    error: dict[str, Any] = {"code": code, "message": message}
+    """Make the frame that answers request *id* with an error; a None id is sent as null.
+
+    Never fails: what is no Unicode text in *message* is replaced, and a *detail* that JSON has
+    no form for is left out, because an error that cannot be sent leaves the peer waiting.
+    """
+    error: dict[str, Any] = {"code": code, "message": unicode_text(message)}
     if detail is not None:
         error["data"] = detail
 
-    return orjson.dumps({"jsonrpc": "2.0", "id": id, "error": error})
+    try:
+        return orjson.dumps({"jsonrpc": "2.0", "id": id, "error": error})
+    except TypeError:
+        error.pop("data", None)
+        return orjson.dumps({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def unicode_text(text: str) -> str:
+    """Give *text* with a question mark for each lone surrogate, which UTF-8 has no form for."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def encode_notification(method: str, params: Mapping[str, Any] | None = None) -> bytes:

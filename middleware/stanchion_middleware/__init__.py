@@ -1,1 +1,14 @@
-"""The built-in layers, one file each."""
+"""The built-in middleware pack: one layer a file, found like any other pack.
+
+It uses only what `stanchion` exports, so that a pack of your own can do whatever it does.
+"""
+
+from __future__ import annotations
+
+from .logging import Logging as Logging
+from .production import production as production
+from .recovery import OnCrash as OnCrash
+from .recovery import Recovery as Recovery
+from .sandbox import Sandbox as Sandbox
+from .truncation import META_TRUNCATED as META_TRUNCATED
+from .validation import Validation as Validation

@@ -16,6 +16,7 @@ from stanchion import (
     MODERN_VERSIONS,
     Principal,
     Server,
+    is_cancellation,
 )
 from stanchion_transports.memory import MemoryStream, open_memory
 
@@ -99,6 +100,7 @@ class InMemoryPeer:
         self._ids = itertools.count(1)
         self._answers: dict[str | int | None, dict[str, Any]] = {}
         self._arrived = anyio.Event()
+        self._closed = False
 
     async def send(self, message: Any) -> None:
         """Send a message as it stands; bytes go out untouched."""
@@ -120,8 +122,15 @@ class InMemoryPeer:
         return id
 
     async def answer(self, id: str | int | None) -> dict[str, Any]:
-        """Wait for the whole message that answers request *id*."""
+        """Wait for the whole message that answers request *id*.
+
+        Raises:
+            ConnectionError: The server closed the connection without an answer.
+        """
         while id not in self._answers:
+            if self._closed:
+                raise ConnectionError(f"the server closed the connection; request {id!r} is open")
+
             await self._arrived.wait()
 
         return self._answers.pop(id)
@@ -219,6 +228,9 @@ class InMemoryPeer:
             self._arrived.set()
             self._arrived = anyio.Event()
 
+        self._closed = True
+        self._arrived.set()
+
     def _sort(self, message: dict[str, Any]) -> None:
         if "method" in message:
             self.notifications.append(message)
@@ -265,9 +277,12 @@ async def connect(
 
     Raises:
         ConfigurationError: The server is not servable.
+        Exception: What the body raised, as it is and in no exception group.
     """
     chosen = version or (LATEST_MODERN_VERSION if era == "modern" else LATEST_LEGACY_VERSION)
     client = client or {"name": "stanchion-testing", "version": "1"}
+    # Kept past the task groups, which would wrap it and hide a failed test's own error.
+    raised: BaseException | None = None
     async with (
         open_memory(server, principal=principal) as stream,
         anyio.create_task_group() as listening,
@@ -277,5 +292,15 @@ async def connect(
         if chosen not in MODERN_VERSIONS:
             await peer.handshake()
 
-        yield peer
+        try:
+            yield peer
+        except BaseException as error:
+            if is_cancellation(error):
+                raise
+
+            raised = error
+
         listening.cancel_scope.cancel()
+
+    if raised is not None:
+        raise raised

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import anyio
 from anyio.streams.stapled import StapledObjectStream
 
-from stanchion import Connection, Principal, Server, serve_stream
+from stanchion import Connection, Principal, Server, is_cancellation, serve_stream
 
 MemoryStream = StapledObjectStream[bytes]
 """The peer's end: `send` a frame to the server, `receive` one from it."""
@@ -31,17 +31,28 @@ async def open_memory(
     Raises:
         ConfigurationError: The server is not servable.
     """
-    to_server, at_server = anyio.create_memory_object_stream[bytes](max_buffered)
-    to_peer, at_peer = anyio.create_memory_object_stream[bytes](max_buffered)
-    connection = Connection("memory", principal=principal)
+    async with server:
+        to_server, at_server = anyio.create_memory_object_stream[bytes](max_buffered)
+        to_peer, at_peer = anyio.create_memory_object_stream[bytes](max_buffered)
+        connection = Connection("memory", principal=principal)
 
-    async def serve() -> None:
-        async with at_server, to_peer:
-            await serve_stream(server, connection, at_server, to_peer.send)
+        async def serve() -> None:
+            async with at_server, to_peer:
+                await serve_stream(server, connection, at_server, to_peer.send)
 
-    async with server, anyio.create_task_group() as serving:
-        serving.start_soon(serve)
-        async with MemoryStream(to_server, at_peer) as stream:
-            yield stream
+        failure: BaseException | None = None
+        async with anyio.create_task_group() as serving:
+            serving.start_soon(serve)
+            try:
+                async with MemoryStream(to_server, at_peer) as stream:
+                    yield stream
+            except BaseException as error:
+                if is_cancellation(error):
+                    raise
 
-        serving.cancel_scope.cancel()
+                failure = error  # raised below, outside of the group that would wrap it
+
+            serving.cancel_scope.cancel()
+
+        if failure is not None:
+            raise failure

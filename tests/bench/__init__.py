@@ -1,0 +1,14 @@
+"""The benchmark: what a tool call costs here, in a bare echo, and in the peers.
+
+`python -m tests.bench` runs all of it and prints tables; nothing here is timed under pytest.
+
+    contestants    the servers: a bare echo, Stanchion, the official SDK, FastMCP
+    serve          one contestant in a process of its own
+    process        starting it, its CPU clock, stopping it
+    messages       the requests as bytes, and the check of each answer
+    load           a bounded keep-alive load over raw sockets
+    engine         the rounds over HTTP
+    inside         what is measured in one process: layers, `Server.handle`, the gate
+    imports        what importing costs
+    report         figures, budgets, tables
+"""

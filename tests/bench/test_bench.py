@@ -1,0 +1,108 @@
+"""The pieces of the benchmark start and agree; nothing here is timed."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from stanchion_middleware import production
+
+from .contestants import BY_NAME
+from .engine import run_engine
+from .inside import run_inside
+from .load import split_answer
+from .messages import Conversation, WrongAnswer
+from .report import Budget, as_json
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="pins processes, as Linux can"
+)
+
+
+def test_echo_and_stanchion_answer_the_load_in_both_eras():
+    """Both servers start, and every answer of theirs passes the check."""
+    names = frozenset({"echo", "stanchion"})
+
+    figures = run_engine(requests=20, rounds=1, concurrency=4, names=names)
+
+    assert figures.failed == {}
+    assert {(row.contestant.name, row.era) for row in figures.rows} == {
+        ("echo", "modern"),
+        ("echo", "legacy"),
+        ("stanchion", "modern"),
+        ("stanchion", "legacy"),
+    }
+    assert all(row.cpu_us[0] > 0 and row.rate[0] > 0 for row in figures.rows)
+
+
+def test_the_measurements_inside_the_process_run():
+    """Every figure comes out as a number above zero, and goes into the JSON."""
+    figures = run_inside(requests=20, rounds=2)
+
+    assert all(spent > 0 for spent in figures.call_us.values())
+    assert set(figures.layer_us) == {layer.name for layer in production()}
+    assert as_json(None, figures, None)["inside"]["call_us"] == figures.call_us
+
+
+@pytest.mark.parametrize(
+    ("received", "expected"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n42", (b"200", b"42")),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n4", None),
+        (b"HTTP/1.1 200 OK\r\ncontent-le", None),
+        (
+            b"HTTP/1.1 404 No\r\ntransfer-encoding: chunked\r\n\r\n1\r\n4\r\n0\r\n\r\n",
+            (b"404", b"4"),
+        ),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\n4\r\n0\r\n", None),
+    ],
+)
+def test_an_answer_is_taken_only_when_it_is_whole(received, expected):
+    """Status and body come out of a whole answer, sized or chunked, and of nothing less."""
+    assert split_answer(received) == expected
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (b"500", b'{"id":7,"result":{"structuredContent":{"result":42}}}'),
+        (b"200", b'{"id":8,"result":{"structuredContent":{"result":42}}}'),
+        (b"200", b'{"id":7,"result":{"structuredContent":{"result":41}}}'),
+        (b"200", b'{"id":7,"error":{"code":-32603}}'),
+        (b"200", b"no event and no JSON"),
+    ],
+)
+def test_an_answer_other_than_42_ends_the_run(status, body):
+    """A wrong status, id or result is never counted as a request."""
+    with pytest.raises(WrongAnswer):
+        Conversation(b"", b"").check(status, body, 7)
+
+
+def test_an_answer_as_an_event_is_read():
+    """The peers' default answers are event streams; the data line is the answer."""
+    body = b'event: message\r\ndata: {"id":7,"result":{"structuredContent":{"result":42}}}\r\n\r\n'
+
+    assert Conversation(b"", b"").check(b"200", body, 7) is None
+
+
+@pytest.mark.parametrize(
+    ("measured", "at_least", "verdict"),
+    [
+        (6.0, True, "pass"),
+        (5.9, True, "miss"),
+        (6.0, False, "pass"),
+        (6.1, False, "miss"),
+        (None, True, "not measured"),
+    ],
+)
+def test_a_budget_is_kept_at_its_bound(measured, at_least, verdict):
+    """The bound itself still passes, from whichever side it is."""
+    assert Budget("x", "6", measured, 6.0, at_least).verdict == verdict
+
+
+def test_every_contestant_says_what_it_needs():
+    """What ships with Stanchion is never skipped."""
+    own = [contestant for contestant in BY_NAME.values() if not contestant.needs]
+
+    assert [contestant.missing() for contestant in own] == [None, None, None]

@@ -1,0 +1,190 @@
+"""The server that the official conformance suite is run against.
+
+    python tests/conformance/server.py --port 8000 --parser httptools
+
+serves the suite's tools at `http://localhost:8000/mcp` until Ctrl+C. Names, texts and schemas are
+the suite's own, so that it can ask for them; the suite says in each scenario what it expects.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import struct
+import wave
+import zlib
+from typing import Annotated, Any
+
+import anyio
+from pydantic import Field
+
+from stanchion import (
+    Audio,
+    Call,
+    EmbeddedResource,
+    Image,
+    MissingCapability,
+    Server,
+    Text,
+    Tool,
+    ToolError,
+)
+
+PAUSE = 0.05  # between two reports of progress; the suite wants about that
+
+CONTACT_SCHEMA: dict[str, Any] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "$defs": {
+        "address": {
+            "$anchor": "addressDef",
+            "type": "object",
+            "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
+        }
+    },
+    "properties": {
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
+        "contactMethod": {"type": "string", "enum": ["phone", "email"]},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
+    },
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]},
+    "else": {"required": ["email"]},
+    "additionalProperties": False,
+}
+
+server = Server("stanchion-conformance", "1.0.0", title="Stanchion's conformance server")
+
+
+@server.tool
+def test_simple_text() -> str:
+    """Give one block of text."""
+    return "This is a simple text response for testing."
+
+
+@server.tool
+def test_image_content() -> Image:
+    """Give one image."""
+    return Image(red_pixel(), "image/png")
+
+
+@server.tool
+def test_audio_content() -> Audio:
+    """Give one sound."""
+    return Audio(silence(), "audio/wav")
+
+
+@server.tool
+def test_embedded_resource() -> EmbeddedResource:
+    """Give one resource inside the result."""
+    return EmbeddedResource(
+        "test://embedded-resource", "This is an embedded resource content.", "text/plain"
+    )
+
+
+@server.tool
+def test_multiple_content_types() -> list[Text | Image | EmbeddedResource]:
+    """Give text, an image and a resource in one result."""
+    return [
+        Text("Multiple content types test:"),
+        Image(red_pixel(), "image/png"),
+        EmbeddedResource(
+            "test://mixed-content-resource", '{"test":"data","value":123}', "application/json"
+        ),
+    ]
+
+
+@server.tool
+def test_error_handling() -> str:
+    """Fail, in words for the model."""
+    raise ToolError("This tool intentionally returns an error for testing")
+
+
+@server.tool
+async def test_tool_with_progress(call: Call) -> str:
+    """Report progress three times, then finish."""
+    await call.progress(0, 100, "Started")
+    await anyio.sleep(PAUSE)
+    await call.progress(50, 100, "Half done")
+    await anyio.sleep(PAUSE)
+    await call.progress(100, 100, "Done")
+    return "The tool has run with progress."
+
+
+@server.tool
+async def test_missing_capability(call: Call) -> str:
+    """Work only for a client that declares sampling."""
+    if "sampling" not in call.peer.capabilities:
+        raise MissingCapability({"sampling": {}})
+
+    return "The client declares sampling."
+
+
+@server.tool
+def test_x_mcp_header(
+    region: Annotated[
+        str,
+        Field(description="Where to run", json_schema_extra={"x-mcp-header": "Region"}),
+    ],
+) -> str:
+    """Name a region that a proxy can read in the header `Mcp-Param-Region`."""
+    return f"The region is {region}."
+
+
+def write_down(arguments: dict[str, Any]) -> str:
+    """Confirm the contact."""
+    return f"Wrote down {arguments.get('name', 'a contact')}."
+
+
+server.add_tool(
+    Tool(
+        "json_schema_2020_12_tool",
+        write_down,
+        description="Take a contact whose schema uses what JSON Schema 2020-12 has",
+        input_schema=CONTACT_SCHEMA,
+    )
+)
+
+
+def red_pixel() -> bytes:
+    """Make a PNG of one red pixel."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
+
+    header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    row = b"\0\xff\0\0"  # filter type 0, then red, green, blue
+    parts = chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(row)), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+def silence() -> bytes:
+    """Make a WAV of a tenth of a second in which nothing is heard."""
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8000)
+        sound.writeframes(bytes(2 * 800))
+
+    return buffer.getvalue()
+
+
+def main() -> None:
+    """Read the command line and serve."""
+    parser = argparse.ArgumentParser(description="Serve the fixtures of the conformance suite.")
+    parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument(
+        "--parser", choices=("h11", "httptools"), default="httptools", help="uvicorn's HTTP parser"
+    )
+    options = parser.parse_args()
+    server.run("http", port=options.port, parser=options.parser)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""The README keeps its promises: its blocks run, its options and commands are there."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from stanchion import Server, cli
+from stanchion_middleware import Logging, Sandbox, Validation
+from stanchion_testing import connect
+from stanchion_transports import http, stdio
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+# {file name: source} of the blocks of Python, each of which names its file in its first line.
+FILES = {
+    re.match(r"# (\S+)", block)[1]: block
+    for block in re.findall(r"^```python\n(.+?)^```$", README, re.DOTALL | re.MULTILINE)
+}
+CONSOLES = re.findall(r"^```console\n(.+?)^```$", README, re.DOTALL | re.MULTILINE)
+TABLE = re.findall(r"^\| `(\S+)` \| `(\w+)=(.+?)` \|", README, re.MULTILINE)
+OWNERS = {
+    "Logging": Logging.__init__,
+    "Sandbox": Sandbox.__init__,
+    "Server": Server.__init__,
+    "Validation": Validation.__init__,
+    "http.app": http.app,
+    "http.run": http.serve,
+    "stdio.run": stdio.run,
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with every block of the README as its file, to import from."""
+    for name, block in FILES.items():
+        (tmp_path / name).write_text(block)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield tmp_path
+    for name in FILES:
+        sys.modules.pop(Path(name).stem, None)
+
+
+def names_in(name):
+    """Run a block's file and give its names."""
+    return runpy.run_path(name, run_name=Path(name).stem)
+
+
+def shell_output(command):
+    """Give what the README shows as the output of *command*."""
+    (block,) = [block for block in CONSOLES if f"$ {command}\n" in block]
+    return block.partition(f"$ {command}\n")[2].partition("$ ")[0]
+
+
+def test_every_block_of_python_is_run_here():
+    """A block that is added to the README is one that these tests know."""
+    assert {*FILES} == {
+        "desk.py",
+        "mounted.py",
+        "office_hours.py",
+        "test_desk.py",
+        "test_office_hours.py",
+    }
+    assert README.count("```python\n") == len(FILES)
+
+
+def test_the_server_has_less_than_twenty_lines():
+    """The first server that a reader meets fits on a page."""
+    assert len(FILES["desk.py"].splitlines()) < 20
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_the_server_answers(folder, era):
+    """The server of the README is called, with an order that exists and one that does not."""
+    async with connect(names_in("desk.py")["server"], era=era) as peer:
+        found = await peer.call_tool("order_total", {"number": "A-1"})
+        missing = await peer.call_tool("order_total", {"number": "B-2"})
+
+    assert (found.is_error, found.structured) == (False, {"result": 19.90})
+    assert (missing.is_error, missing.text) == (True, "There is no order B-2.")
+
+
+@pytest.mark.parametrize("name", ["test_office_hours.py", "test_desk.py"])
+async def test_the_tests_of_the_readme_pass(folder, name):
+    """Every test that the README shows passes."""
+    tests = [each for key, each in names_in(name).items() if key.startswith("test_")]
+
+    assert tests
+    for test in tests:
+        await test()
+
+
+def test_a_test_of_a_layer_has_ten_lines():
+    """What the README shows as the test of a layer is short, its imports included."""
+    source = FILES["test_office_hours.py"]
+
+    lines = [line for line in source.splitlines() if line and not line.startswith("#")]
+
+    assert len(lines) <= 10
+
+
+async def test_the_layer_works_in_a_chain(folder):
+    """The layer of the README fits into the recommended chain and lets calls through."""
+    server = names_in("desk.py")["server"]
+    layer = names_in("office_hours.py")["OfficeHours"](hour=lambda: 9)
+    server.chain.layers.insert(-1, layer)
+    server.tool(name="refund", office_hours=True)(lambda: "refunded")
+
+    async with connect(server) as peer:
+        answer = await peer.call_tool("refund")
+
+    assert answer.text == "refunded"
+
+
+async def test_the_mounted_application_lives(folder):
+    """The server mounted in another application is started by that application's lifespan."""
+    names = names_in("mounted.py")
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "path": "/tools/readyz",
+        "query_string": b"",
+        "headers": [(b"host", b"localhost")],
+    }
+    async with names["app"].router.lifespan_context(names["app"]):
+        await names["app"](scope, receive, send)
+
+    assert sent[0]["status"] == 200
+
+
+def test_the_command_shows_what_the_readme_shows(folder):
+    """`stanchion chain` prints for the README's server what the README says."""
+    result = CliRunner().invoke(cli.main, ["chain", "desk.py"])
+
+    assert result.stdout == shell_output("stanchion chain desk.py")
+
+
+@pytest.mark.parametrize(("where", "option", "default"), TABLE)
+def test_the_defaults_are_as_the_readme_says(where, option, default):
+    """Every option of the table of defaults exists and has the default that it names."""
+    assert inspect.signature(OWNERS[where]).parameters[option].default == ast.literal_eval(default)
+
+
+def test_the_table_of_defaults_is_read_whole():
+    """No row of the table escapes the test above."""
+    section = README.partition("## Safe by default")[2].partition("\n## ")[0]
+
+    assert len(TABLE) == section.count("\n| `") > 10
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_the_commands_exist(page):
+    """Every `make` command that a page names is a target of the Makefile."""
+    named = set(re.findall(r"\$ make (\w+)", (ROOT / page).read_text()))
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+    assert named
+    assert named <= targets
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_the_links_between_pages_lead_somewhere(page):
+    """Every link to another file of the repository has its file."""
+    links = re.findall(r"\]\((?!https?:)([^)]+)\)", (ROOT / page).read_text())
+
+    assert [link for link in links if not (ROOT / link).exists()] == []

@@ -1,0 +1,19 @@
+"""Streamable HTTP: one endpoint for both eras.
+
+guard       Host, Origin, Accept and Content-Type
+sessions    legacy sessions as signed tokens
+exchange    one request's answer: JSON, or an event stream once there is something to stream
+watch       notices clients that go away and streams that fall silent
+endpoint    the ASGI endpoint that puts these together
+app         the application around it, with its health routes
+serving     uvicorn, signals and the drain
+"""
+
+from __future__ import annotations
+
+from .app import HttpApp as HttpApp
+from .app import app as app
+from .endpoint import Authenticate as Authenticate
+from .serving import run as run
+from .serving import serve as serve
+from .sessions import Sessions as Sessions

@@ -1,0 +1,144 @@
+"""The ASGI application: the endpoint, with Starlette around it for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Route
+
+from stanchion import ConfigurationError, Server
+
+from .endpoint import Authenticate, Endpoint
+from .guard import LOCAL_HOSTS, Guard
+from .legacy import Legacy
+from .sessions import Sessions
+from .watch import Watch
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+MAX_BODY = 4 * 1024 * 1024
+KEEP_ALIVE = 15.0
+"""Seconds; proxies cut streams that are silent for 30 to 60."""
+
+
+class HttpApp:
+    """A server as an ASGI application, to run by itself or to mount; made by `app`.
+
+    Mounted in Starlette or FastAPI, the outer application must run its life, because ASGI
+    gives a mounted application none: `Starlette(routes=[Mount("/", app)], lifespan=app.lifespan)`.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        endpoint: Endpoint,
+        watch: Watch,
+        path: str,
+        routes: Iterable[BaseRoute],
+    ) -> None:
+        self.server = server
+        self._endpoint = endpoint
+        self._watch = watch
+        self._paths = frozenset({path, path + "/"} if path != "/" else {"/", ""})
+        self._around = Starlette(
+            routes=[
+                Route("/healthz", self._alive),
+                Route("/readyz", self._ready),
+                *routes,
+            ],
+            lifespan=self.lifespan,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one ASGI connection; the endpoint's requests do not pass Starlette."""
+        if scope["type"] == "http" and (
+            scope["path"] in self._paths or _path_of(scope) in self._paths
+        ):
+            await self._endpoint(scope, receive, send)
+        else:
+            await self._around(scope, receive, send)
+
+    @asynccontextmanager
+    async def lifespan(self, app: Any = None) -> AsyncGenerator[None]:
+        """Start the server and stop it at the end; for the outer application's `lifespan=`."""
+        async with self.server, self._watch:
+            yield
+
+    async def _alive(self, request: Request) -> JSONResponse:
+        return JSONResponse({"status": "alive"})
+
+    async def _ready(self, request: Request) -> JSONResponse:
+        if self.server.draining:
+            return JSONResponse({"status": "draining"}, status_code=503)
+
+        return JSONResponse({"status": "ready"})
+
+
+def app(
+    server: Server,
+    *,
+    path: str = "/mcp",
+    allowed_hosts: Iterable[str] = LOCAL_HOSTS,
+    allowed_origins: Iterable[str] = (),
+    authenticate: Authenticate | None = None,
+    session_keys: Iterable[bytes] = (),
+    session_ttl: float = 86_400.0,
+    sessions: bool = True,
+    max_body: int = MAX_BODY,
+    keep_alive: float = KEEP_ALIVE,
+    routes: Iterable[BaseRoute] = (),
+) -> HttpApp:
+    """Make the ASGI application that serves *server* over Streamable HTTP.
+
+    Args:
+        server: The server; the application's lifespan starts it.
+        path: Where the endpoint is.
+        allowed_hosts: Names that the Host header may have; `*` for all. Only local names by
+            default, so that a page in a browser cannot reach a local server by DNS rebinding.
+        allowed_origins: Origins that browsers may send beside those of *allowed_hosts*.
+        authenticate: Finds the principal of each request from its header fields; raises
+            `Unauthenticated` to answer 401, another `Refusal` to answer with its code. Sessions
+            are bound to what it gives.
+        session_keys: Keys of at least 32 bytes, the same on all replicas; the first signs. A
+            random one by default, with which sessions die with the process.
+        session_ttl: Seconds that a legacy session lives.
+        sessions: False serves legacy clients without sessions: nothing is kept of `initialize`.
+        max_body: Bytes that a request's body may have; more is answered 413.
+        keep_alive: Seconds of silence after which a running call's stream gets a sign of life.
+        routes: More Starlette routes to serve beside `/healthz` and `/readyz`.
+
+    Raises:
+        ConfigurationError: *path* does not start with a slash, a key is too short, or a number
+            is not positive.
+    """
+    if not path.startswith("/"):
+        raise ConfigurationError(f"path must start with a slash: {path!r}")
+
+    if max_body < 1 or keep_alive <= 0 or session_ttl <= 0:
+        raise ConfigurationError("max_body, keep_alive and session_ttl must be positive")
+
+    watch = Watch()
+    ring = Sessions(tuple(session_keys), ttl=session_ttl) if sessions else None
+    endpoint = Endpoint(
+        server,
+        guard=Guard(allowed_hosts, allowed_origins),
+        legacy=Legacy(server, ring, watch),
+        watch=watch,
+        authenticate=authenticate,
+        max_body=max_body,
+        keep_alive=keep_alive,
+    )
+    return HttpApp(server, endpoint, watch, path.rstrip("/") or "/", routes)
+
+
+def _path_of(scope: Scope) -> str:
+    """Give the path below the mount point (ASGI keeps the whole path since 2024)."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    return path[len(root) :] if root and path.startswith(root) else path
