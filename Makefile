@@ -33,10 +33,12 @@ demo: $(READY)
 
 # `coverage run` rather than pytest's own option: the workers, and the servers that tests start
 # as processes, are then measured from their first import on.
-# Tests of one group share a server, so they stay on one worker.
+# Tests of one group share a server, so they stay on one worker. A test that hangs ends its worker
+# and then the run: an event loop that is interrupted from outside may never come back.
 test: $(READY)
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest --numprocesses $(WORKERS) --dist loadgroup $(ARGS)
+	$(BIN)/coverage run -m pytest --numprocesses $(WORKERS) --dist loadgroup \
+		--max-worker-restart 0 --timeout-method thread $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

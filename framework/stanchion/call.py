@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import secrets
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -24,6 +24,11 @@ Send = Callable[[bytes], Awaitable[None]]
 
 EMPTY: Mapping[str, Any] = {}
 FOREVER = float("inf")
+
+
+def new_correlation_id() -> str:
+    """Make an unguessable id: 64 random bits in hexadecimal."""
+    return os.urandom(8).hex()
 
 
 class StateKey(Generic[V]):
@@ -161,7 +166,7 @@ class Call:
         """The id under which log, audit and the answer speak of this call; unguessable."""
         if self._correlation_id is None:
             make = self._new_correlation_id
-            self._correlation_id = secrets.token_hex(8) if make is None else make()
+            self._correlation_id = new_correlation_id() if make is None else make()
 
         return self._correlation_id
 

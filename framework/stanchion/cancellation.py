@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import sys
 from typing import cast
 
 import anyio
@@ -31,7 +31,8 @@ def is_cancellation(error: BaseException) -> bool:
 
 
 def _is_sole_cancellation(error: BaseException) -> bool:
-    if isinstance(error, asyncio.CancelledError):
+    asyncio = sys.modules.get("asyncio")  # trio does without it, and it is dear to import
+    if asyncio is not None and isinstance(error, asyncio.CancelledError):
         return _asyncio_task_is_cancelled()
 
     try:
@@ -42,6 +43,8 @@ def _is_sole_cancellation(error: BaseException) -> bool:
 
 
 def _asyncio_task_is_cancelled() -> bool:
+    import asyncio
+
     try:
         task = asyncio.current_task()
     except RuntimeError:  # no asyncio loop runs here

@@ -9,7 +9,6 @@ from .call import Call
 from .chain import Chain, Link, Middleware
 from .errors import DuplicateTool
 from .pages import page_of
-from .policies import check_policies
 from .results import PageResult
 from .tool import Tool
 from .wire import Encoded
@@ -135,6 +134,8 @@ class Catalog:
     def _prepare(self, entry: Entry) -> None:
         if self._chain is None or self._compile is None:
             return
+
+        from .policies import check_policies  # at start-up: it needs pydantic, dear to import
 
         tool = entry.tool
         layers = self._chain.select("tools/call", tool)

@@ -7,7 +7,7 @@ is, and are turned into JSON at the wire like these.
 
 from __future__ import annotations
 
-import base64
+import binascii
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -86,7 +86,7 @@ class _Media(Block):
 
     def wire(self) -> dict[str, Any]:
         """Give the block as the JSON object of the specification."""
-        encoded = base64.b64encode(self.media).decode("ascii")
+        encoded = _base64(self.media)
         return self._with_extras({"type": self.kind, "data": encoded, "mimeType": self.mime_type})
 
 
@@ -163,7 +163,7 @@ class EmbeddedResource(Block):
         if isinstance(self.contents, str):
             resource["text"] = self.contents
         else:
-            resource["blob"] = base64.b64encode(self.contents).decode("ascii")
+            resource["blob"] = _base64(self.contents)
 
         return self._with_extras({"type": "resource", "resource": resource})
 
@@ -183,6 +183,10 @@ AnyBlock: TypeAlias = Block | OfficialBlock
 """What may stand in a result's content."""
 
 OFFICIAL_BLOCK_TYPES = frozenset({"text", "image", "audio", "resource_link", "resource"})
+
+
+def _base64(content: bytes) -> str:
+    return binascii.b2a_base64(content, newline=False).decode("ascii")
 
 
 def is_block(candidate: object) -> bool:

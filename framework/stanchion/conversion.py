@@ -9,8 +9,9 @@ from pydantic import TypeAdapter
 
 from .content import AnyBlock, EmbeddedResource, Text, is_block, is_official_result
 from .errors import Fault, InvalidResult
-from .jsonvalue import faults_of, json_text, to_json_value
+from .jsonvalue import faults_of, json_text
 from .results import ToolResult
+from .serialise import to_json_value
 
 BYTES_MIME_TYPE = "application/octet-stream"
 

@@ -104,12 +104,13 @@ class Edge:
 
     def _wire(self, result: Result, version: str, call_meta: Mapping[str, Any]) -> dict[str, Any]:
         modern = version in MODERN_VERSIONS
-        wired = _wire_body(result, version)
+        if isinstance(result, ToolResult):
+            wired = _wire_tool_result(result, version, modern=modern)
+        else:
+            wired = _wire_other(result, modern=modern)
+
         if modern:
             wired.setdefault("resultType", "complete")
-            if isinstance(result, PageResult):
-                wired["ttlMs"] = result.ttl_ms
-                wired["cacheScope"] = result.cache_scope
 
         if result.meta or call_meta:
             wired["_meta"] = {**(result.meta or {}), **call_meta}
@@ -231,27 +232,11 @@ def _public_words(error: CallError) -> str:
             return "Internal error"
 
 
-def _wire_body(result: Result, version: str) -> dict[str, Any]:
-    if isinstance(result, ToolResult):
-        return _wire_tool_result(result, version)
-
-    if isinstance(result, PageResult):
-        page: dict[str, Any] = {result.key: result.entries}
-        if result.next_cursor is not None:
-            page["nextCursor"] = result.next_cursor
-
-        return page
-
-    if isinstance(result, PlainResult):
-        return dict(result.fields)
-
-    raise TypeError(f"{type(result).__name__} has no form on the wire")
-
-
-def _wire_tool_result(result: ToolResult, version: str) -> dict[str, Any]:
+def _wire_tool_result(result: ToolResult, version: str, *, modern: bool) -> dict[str, Any]:
     wired: dict[str, Any] = {"content": [block_wire(block, version) for block in result.content]}
-    if result.structured is not None and _knows_structured(result.structured, version):
-        wired["structuredContent"] = result.structured
+    structured = result.structured
+    if structured is not None and (modern or _fits_legacy(structured, version)):
+        wired["structuredContent"] = structured
 
     if result.is_error:
         wired["isError"] = True
@@ -259,10 +244,24 @@ def _wire_tool_result(result: ToolResult, version: str) -> dict[str, Any]:
     return wired
 
 
-def _knows_structured(structured: Any, version: str) -> bool:
-    """Say whether the schema of *version* has a place for *structured*; older ones want objects."""
-    if version in MODERN_VERSIONS:
-        return True
-
+def _fits_legacy(structured: Any, version: str) -> bool:
+    """Say whether a legacy peer has a place for *structured*: from 2025-06-18 on, for objects."""
     since = FIELD_SINCE["result.structuredContent"]
     return at_least(version, since) and isinstance(structured, Mapping)
+
+
+def _wire_other(result: Result, *, modern: bool) -> dict[str, Any]:
+    if isinstance(result, PlainResult):
+        return dict(result.fields)
+
+    if not isinstance(result, PageResult):
+        raise TypeError(f"{type(result).__name__} has no form on the wire")
+
+    page: dict[str, Any] = {result.key: result.entries}
+    if result.next_cursor is not None:
+        page["nextCursor"] = result.next_cursor
+
+    if modern:
+        page |= {"ttlMs": result.ttl_ms, "cacheScope": result.cache_scope}
+
+    return page

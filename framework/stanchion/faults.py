@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, cast
 
 from .errors import Fault
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 Location = tuple[int | str, ...]
 

@@ -10,7 +10,6 @@ basic/transports.
 
 from __future__ import annotations
 
-import base64
 import binascii
 from collections.abc import Mapping
 from typing import Any, cast
@@ -264,7 +263,7 @@ def decode_header(value: str) -> str:
 
     encoded = encoded.removesuffix(_BASE64_SUFFIX)
     try:
-        return base64.b64decode(encoded, validate=True).decode()
+        return binascii.a2b_base64(encoded, strict_mode=True).decode()
     except (binascii.Error, ValueError):
         raise HeaderMismatch("A header is marked as base64 and cannot be decoded") from None
 

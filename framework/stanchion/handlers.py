@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from .chain import Layer, Next
@@ -30,7 +30,10 @@ class Handlers:
     """
 
     def __init__(self, server: Server) -> None:
+        catalog = server.catalog
         self._server = server
+        # {capability: whether something is registered that it announces}
+        self._announced: dict[str, Callable[[], bool]] = {"tools": lambda: bool(len(catalog))}
         self.by_method: dict[str, Layer] = {
             "initialize": self.initialize,
             "ping": self.ping,
@@ -41,11 +44,15 @@ class Handlers:
 
     def capabilities(self) -> dict[str, Any]:
         """Give what the server can do, from what is registered."""
-        return {"tools": {}} if len(self._server.catalog) else {}
+        return {name: {} for name, has_some in self._announced.items() if has_some()}
 
     def serves(self, method: Method) -> bool:
         """Say whether the capability that announces *method* is declared."""
-        return method.capability is None or method.capability in self.capabilities()
+        if method.capability is None:
+            return True
+
+        has_some = self._announced.get(method.capability)
+        return has_some is not None and has_some()
 
     async def initialize(self, next: Next) -> Result:
         """Answer the legacy handshake with the version that the gate negotiated."""

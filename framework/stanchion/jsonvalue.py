@@ -1,61 +1,21 @@
-"""Python values as JSON, strictly: what JSON has no form for is an error, never a guess."""
+"""JSON values, strictly: what JSON has no form for is an error, never a guess."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import orjson
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from .errors import Fault, InvalidResult
-from .faults import escape_pointer, faults_in
+from .faults import escape_pointer
+
+JsonSchema: TypeAlias = dict[str, Any]
+"""A JSON Schema as a JSON value."""
 
 MAX_REPORT_DEPTH = 250
 """Levels that a fault is looked for; beyond, Python's own stack would be the limit."""
-
-_PLAIN = frozenset({bool, int, str})
-"""Types that are JSON as they stand; a float may be NaN, and a subclass may be an enum."""
-
-
-def to_json_value(value: Any, adapter: TypeAdapter[Any] | None = None) -> Any:
-    """Turn *value* into dicts, lists, strings, numbers, booleans and None.
-
-    Args:
-        value: Anything pydantic can serialise: models, dataclasses, dates, enums, UUIDs, …
-        adapter: The declared type of *value*, which it must then have; None to go by what it is.
-
-    Raises:
-        InvalidResult: A part of *value* has no JSON form, or is not of the declared type. The
-            error names the type of what failed and nothing of its value.
-    """
-    try:
-        if adapter is None:
-            # NaN stays NaN here, so that `json_text` finds it; pydantic would make null of it.
-            return to_jsonable_python(value, inf_nan_mode="constants", fallback=_refuse)
-
-        # The serialiser alone lets through None, a missing member, and a number out of bounds.
-        # The adapter's own methods cost more than the work they pass on.
-        checked = adapter.validator.validate_python(value, strict=True)
-        if type(checked) in _PLAIN:
-            return checked
-
-        return adapter.serializer.to_python(checked, mode="json", by_alias=True, warnings="error")
-    except ValidationError as error:
-        raise InvalidResult(faults_in(error, value)) from error
-    except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
-        problem = (
-            f"a value of type {type(value).__name__} does not serialise as its declared type"
-            if adapter is not None
-            else f"a value of type {type(value).__name__} has a part that JSON has no form for"
-        )
-        raise InvalidResult([Fault("", problem)]) from error
-
-
-def _refuse(part: Any) -> Any:
-    raise InvalidResult([Fault("", f"a part of type {type(part).__name__} has no JSON form")])
 
 
 def json_text(value: Any) -> str:
@@ -78,6 +38,8 @@ def json_text(value: Any) -> str:
 
 
 def _may_hold_nan(value: Any) -> bool:
+    from pydantic_core import to_json  # not needed by whoever only imports this
+
     text = to_json(value, inf_nan_mode="constants")
     return b"NaN" in text or b"Infinity" in text
 

@@ -27,6 +27,12 @@ INTEGER = re.compile(r"-?[0-9]{1,16}(\.0*)?")
 
 MIRRORED_TYPES = frozenset({"string", "integer", "boolean"})
 
+NAMES_ONLY = frozenset({"properties", "patternProperties", "$defs", "definitions"})
+"""Keywords below which members are named by the schema's author, and are no keywords."""
+
+VALUES_ONLY = frozenset({"default", "const", "enum", "examples"})
+"""Keywords below which there are values, and no schemas."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
@@ -53,7 +59,7 @@ def mirrors_of(tool: str, schema: Mapping[str, Any]) -> tuple[Mirror, ...]:
         if not isinstance(name, str) or TOKEN.fullmatch(name) is None:
             raise InvalidTool(tool, f"{KEYWORD} of {'.'.join(path)!r} is no HTTP header name")
 
-        if declared not in MIRRORED_TYPES:
+        if not isinstance(declared, str) or declared not in MIRRORED_TYPES:
             raise InvalidTool(
                 tool, f"{KEYWORD} of {'.'.join(path)!r} needs the type string, integer or boolean"
             )
@@ -112,7 +118,7 @@ def _declared(
 
 
 def _count(node: Any) -> int:
-    """Count the properties anywhere below *node* that ask to be mirrored."""
+    """Count the schemas anywhere in *node* that ask to be mirrored."""
     if isinstance(node, list):
         return sum(map(_count, cast("list[Any]", node)))
 
@@ -120,7 +126,14 @@ def _count(node: Any) -> int:
         return 0
 
     members = cast("dict[str, Any]", node)
-    return (KEYWORD in members) + sum(map(_count, members.values()))
+    count = int(KEYWORD in members)
+    for keyword, value in members.items():
+        if keyword in NAMES_ONLY and isinstance(value, dict):
+            count += sum(map(_count, cast("dict[str, Any]", value).values()))
+        elif keyword not in VALUES_ONLY:
+            count += _count(value)
+
+    return count
 
 
 def _argument(arguments: Mapping[str, Any], path: tuple[str, ...]) -> Any:

@@ -7,10 +7,12 @@ groups, so that it depends on none of them and a pack of yours stands equal to o
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from .errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 MIDDLEWARE_GROUP: Final = "stanchion.middleware"
 TRANSPORT_GROUP: Final = "stanchion.transports"
@@ -23,6 +25,8 @@ Run: TypeAlias = Callable[..., None]
 
 def installed(group: str) -> dict[str, EntryPoint]:
     """Give what is installed in *group*, by name."""
+    from importlib.metadata import entry_points  # dear to import, and seldom needed
+
     return {point.name: point for point in entry_points(group=group)}
 
 

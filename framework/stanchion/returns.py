@@ -12,8 +12,9 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 
 from .content import OFFICIAL_BLOCK_TYPES, Block, is_official_result
 from .errors import InvalidTool
+from .jsonvalue import JsonSchema
 from .results import ToolResult
-from .schema import JsonSchema, SchemaWriter
+from .schema import SchemaWriter
 
 PLAIN = (
     inspect.Parameter.empty,

@@ -20,9 +20,8 @@ from .call import Call
 from .docstring import read_docstring
 from .errors import InvalidArguments, InvalidTool
 from .faults import faults_in, steps_to
-from .jsonvalue import faults_of
-
-JsonSchema = dict[str, Any]
+from .handler import innermost
+from .jsonvalue import JsonSchema, faults_of
 
 MAX_WHOLE_FLOAT = 2**53
 """Up to here a float tells every integer from its neighbours (RFC 8259, section 6)."""
@@ -196,14 +195,6 @@ def _open_parameters(tool: str, function: Callable[..., Any]) -> list[inspect.Pa
             )
 
     return still_open
-
-
-def innermost(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Give what carries the annotations: the function of a partial, an instance's `__call__`."""
-    if isinstance(function, partial):
-        return innermost(cast("partial[Any]", function).func)
-
-    return function if inspect.isroutine(function) else type(function).__call__
 
 
 def _is_call(annotation: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import secrets
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import TracebackType
@@ -11,7 +10,7 @@ from typing import Any, Literal, Self, TypeVar, overload
 
 import anyio
 
-from .call import Send
+from .call import Send, new_correlation_id
 from .catalog import Catalog
 from .chain import AnyLayer, Chain, Middleware
 from .edge import Edge, Reply
@@ -212,7 +211,7 @@ class Server:
 
     def new_correlation_id(self) -> str:
         """Make the id of one call; for a subclass to override. Must be unguessable."""
-        return secrets.token_hex(8)
+        return new_correlation_id()
 
     # Its life.
 

@@ -12,9 +12,7 @@ from enum import Enum
 from typing import Any, TypeVar, cast
 
 import anyio
-import anyio.from_thread
 import anyio.lowlevel
-import anyio.to_thread
 
 from .call import Call
 from .errors import Unavailable
@@ -59,10 +57,12 @@ class Threads:
         Raises:
             Unavailable: All slots are taken and the queue is full.
         """
+        from anyio import to_thread  # brings in asyncio, dear to import
+
         await self._take_slot()
         job = _Job(self, call, function, args, anyio.lowlevel.current_token())
         try:
-            await anyio.to_thread.run_sync(job, abandon_on_cancel=True, limiter=self._unlimited)
+            await to_thread.run_sync(job, abandon_on_cancel=True, limiter=self._unlimited)
         except BaseException:
             if job.abandon():
                 self.abandoned += 1
@@ -171,6 +171,8 @@ class _Job:
             return True
 
     def _report_late(self, abandoned_at: float) -> None:
+        from anyio import from_thread
+
         logger.warning(
             "sync tool %r ended %.3f s after its call, with %s (correlation id %s)",
             self.call.target_name,
@@ -179,6 +181,6 @@ class _Job:
             self.call.correlation_id,
         )
         try:
-            anyio.from_thread.run_sync(self.threads.ended_late, token=self.token)
+            from_thread.run_sync(self.threads.ended_late, token=self.token)
         except anyio.RunFinishedError:
             logger.debug("the event loop ended before an abandoned thread did")

@@ -6,21 +6,19 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
-
-import orjson
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .call import Call
-from .conversion import to_object_result, to_result
+from .decoding import decodable_properties, decode_strings
 from .errors import InvalidArguments, InvalidTool
-from .jsonvalue import faults_of
+from .handler import innermost, is_async, name_of, takes_call
+from .jsonvalue import JsonSchema, faults_of
 from .mirror import mirrors_of
 from .protocol import FIELD_SINCE, LATEST_MODERN_VERSION, at_least
 from .results import ToolResult
-from .returns import output_schema
-from .schema import JsonSchema, Signature, innermost
 
 if TYPE_CHECKING:
+    from .schema import Signature
     from .threads import Threads
 
 RawHandler: TypeAlias = Callable[..., Any]
@@ -78,6 +76,9 @@ class Tool:
         Raises:
             InvalidTool: The name or a schema cannot be served.
         """
+        # With the first tool, not with `import stanchion`: pydantic is dear to import.
+        from .conversion import to_object_result, to_result
+
         self.name = name
         self.handler = handler
         self.input_schema = EMPTY_SCHEMA if input_schema is None else input_schema
@@ -97,9 +98,9 @@ class Tool:
         )
         self._check()
         self.mirrors = mirrors_of(self.name, self.input_schema)
-        self._decodable = _decodable_properties(self.input_schema)
-        self._is_async = _is_async(handler)
-        self._takes_call = signature is None and _takes_call(name, handler)
+        self._decodable = decodable_properties(self.input_schema)
+        self._is_async = is_async(handler)
+        self._takes_call = signature is None and takes_call(name, handler)
 
     @classmethod
     def from_function(
@@ -123,7 +124,11 @@ class Tool:
         Raises:
             InvalidTool: The name, a parameter or the return type cannot be served.
         """
-        chosen: str = name or _name_of(function)
+        from .conversion import to_result
+        from .returns import output_schema
+        from .schema import Signature
+
+        chosen: str = name or name_of(function)
         signature = Signature(chosen, function, local_names)
         output = output_schema(chosen, signature.returns)
         if output is not None and "output_schema" not in fields:
@@ -170,21 +175,7 @@ class Tool:
         Returns:
             The arguments with those decoded, or None where there is nothing to decode.
         """
-        decoded: dict[str, Any] | None = None
-        for name in self._decodable:
-            value = arguments.get(name)
-            if not isinstance(value, str):
-                continue
-
-            try:
-                inner = orjson.loads(value)
-            except orjson.JSONDecodeError:
-                continue
-
-            decoded = dict(arguments) if decoded is None else decoded
-            decoded[name] = inner
-
-        return decoded
+        return decode_strings(arguments, self._decodable)
 
     async def run(self, call: Call, threads: Threads) -> ToolResult:
         """Run the handler for *call* and give its result as a `ToolResult`.
@@ -253,77 +244,3 @@ class Tool:
 
     def __repr__(self) -> str:
         return f"<Tool {self.name}>"
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    while isinstance(function, partial):
-        function = cast("partial[Any]", function).func
-
-    return getattr(function, "__name__", type(function).__name__)
-
-
-def _is_async(handler: Callable[..., Any]) -> bool:
-    """Say whether calling *handler* surely gives a coroutine.
-
-    A decorator that is no coroutine function itself may do anything around an async function,
-    so it runs in a thread, and a coroutine that it hands out is awaited.
-    """
-    return inspect.iscoroutinefunction(innermost(handler))
-
-
-def _takes_call(name: str, handler: Callable[..., Any]) -> bool:
-    try:
-        signature = inspect.signature(handler)
-    except ValueError:  # a builtin without a signature
-        return False
-
-    positional = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-        and parameter.default is parameter.empty
-    ]
-    takes_call = len(positional) == 2
-    try:
-        signature.bind(*("arguments", "call")[: 1 + takes_call])
-    except TypeError:
-        raise InvalidTool(
-            name, "its handler must be handler(arguments) or handler(arguments, call)"
-        ) from None
-
-    return takes_call
-
-
-def _decodable_properties(schema: JsonSchema) -> tuple[str, ...]:
-    """Name the properties whose declared type excludes a string."""
-    definitions, properties = schema.get("$defs"), schema.get("properties")
-    if not isinstance(properties, dict):
-        return ()
-
-    known = cast("JsonSchema", definitions) if isinstance(definitions, dict) else {}
-    declarations = cast("JsonSchema", properties)
-    return tuple(
-        name for name, declared in declarations.items() if not _may_be_text(declared, known)
-    )
-
-
-def _may_be_text(declared: Any, definitions: JsonSchema, hops: int = 0) -> bool:
-    if not isinstance(declared, dict) or hops > 16:
-        return True
-
-    declared = cast("JsonSchema", declared)
-    reference = declared.get("$ref")
-    if isinstance(reference, str):
-        target = definitions.get(reference.removeprefix("#/$defs/"))
-        return _may_be_text(target, definitions, hops + 1)
-
-    for arms in (declared.get("anyOf"), declared.get("oneOf")):
-        if isinstance(arms, list):
-            return any(_may_be_text(arm, definitions, hops + 1) for arm in cast("list[Any]", arms))
-
-    kinds = declared.get("type")
-    if isinstance(kinds, str):
-        return kinds == "string"
-
-    # An enum or a schema without a type may well take a string.
-    return not isinstance(kinds, list) or "string" in kinds

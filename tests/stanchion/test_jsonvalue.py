@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from stanchion import InvalidResult, json_depth, json_size
 from stanchion.faults import escape_pointer
-from stanchion.jsonvalue import MAX_REPORT_DEPTH, faults_of, json_text, to_json_value
+from stanchion.jsonvalue import MAX_REPORT_DEPTH, faults_of, json_text
+from stanchion.serialise import to_json_value
 
 TEXT = st.text(st.characters(exclude_categories=("Cs",)), max_size=4)
 SCALARS = (

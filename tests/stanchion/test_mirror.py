@@ -97,8 +97,7 @@ def agree(header, value, *, missing=False):
     arguments = {} if missing else {"place": {"region": value}}
     try:
         check_mirrors([mirror], headers, arguments)
-    except HeaderMismatch as error:
-        assert "mcp-param-region" in error.message or "base64" in error.message
+    except HeaderMismatch:
         return False
 
     return True
@@ -194,7 +193,9 @@ def test_base64_carries_every_text(sent, expected):
     assert agree(header, expected) == (sent == expected)
 
 
-@given(st.text(st.characters(max_codepoint=255)), st.one_of(st.text(), st.integers(), st.booleans()))
+@given(
+    st.text(st.characters(max_codepoint=255)), st.one_of(st.text(), st.integers(), st.booleans())
+)
 def test_no_header_crashes_the_check(header, value):
     """Whatever the header holds, the two agree or the call is refused."""
     assert agree(header, value) in (True, False)

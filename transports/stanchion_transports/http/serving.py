@@ -125,8 +125,11 @@ def run(
     with ProcessEnd(TICKS + CLOSE_GRACE + CANCEL_GRACE, drain, closing) as end:
 
         async def stop(listening: _Uvicorn) -> None:
-            await end.signalled()
-            await _drain(listening, server, drain)
+            signalled = anyio.Event()
+            async with anyio.create_task_group() as watching:
+                watching.start_soon(end.watch_signals, signalled.set)
+                await signalled.wait()
+                await _drain(listening, server, drain)
 
         async def main() -> None:
             await _serve(
@@ -171,7 +174,12 @@ async def _serve(
         server_header=False,
         timeout_graceful_shutdown=CLOSE_GRACE,
     )
-    listening = _Uvicorn(config, partial(on_started, url))
+
+    def started() -> None:
+        logger.info("serving %s", url)
+        on_started(url)
+
+    listening = _Uvicorn(config, started)
     try:
         async with application.lifespan():
             async with anyio.create_task_group() as group:

@@ -15,7 +15,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import orjson
 
@@ -32,7 +32,13 @@ MIN_KEY_LENGTH = 32
 MAX_DESCRIPTION_LENGTH = 1024
 """Bytes of client info and capabilities in a token, which comes back in a header every time."""
 
+MAX_KNOWN = 1024
+"""Tokens whose MAC need not be computed again; whether they still open is asked every time."""
+
 _MAC_LENGTH = 32
+
+_Fields: TypeAlias = tuple[str, int, str, Mapping[str, Any], Mapping[str, Any], str]
+"""Nonce, time of day when it lapses, version, client, capabilities, owner."""
 _FIELDS = 6
 
 
@@ -101,6 +107,7 @@ class Sessions:
         self._clock = clock
         self._ended: dict[str, float] = {}  # {nonce: when its token lapses anyway}
         self._shared: dict[str, _Shared] = {}  # {nonce: what its running requests share}
+        self._known: dict[str, _Fields] = {}  # {token: what it says}; at most MAX_KNOWN
 
     def issue(self, peer: Peer, principal: Principal | None) -> str:
         """Make the id of a new session of *peer*, bound to *principal*; visible ASCII only."""
@@ -122,7 +129,7 @@ class Sessions:
 
         All of these look the same to the caller, so that no id can be tested for existence.
         """
-        fields = self._verified(token)
+        fields = self._known.get(token) or self._verify(token)
         if fields is None:
             return None
 
@@ -167,7 +174,7 @@ class Sessions:
         """How many sessions take memory: those with running requests and those ended early."""
         return len(self._ended) + len(self._shared)
 
-    def _verified(self, token: str) -> tuple[str, int, str, Any, Any, str] | None:
+    def _verify(self, token: str) -> _Fields | None:
         try:
             raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
         except (binascii.Error, ValueError):
@@ -187,7 +194,12 @@ class Sessions:
         if len(fields) != _FIELDS or fields[2] not in LEGACY_VERSIONS:
             return None
 
-        return cast("tuple[str, int, str, Any, Any, str]", tuple(fields))
+        known = cast("_Fields", tuple(fields))
+        if len(self._known) >= MAX_KNOWN:
+            self._known.clear()
+
+        self._known[token] = known
+        return known
 
 
 def _text(raw: bytes) -> str:
