@@ -8,8 +8,6 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
-import anyio
-
 from .call import Send, new_correlation_id
 from .catalog import Catalog
 from .chain import AnyLayer, Chain, Middleware
@@ -18,6 +16,7 @@ from .errors import ConfigurationError
 from .handlers import implementation
 from .jsonvalue import faults_of
 from .kernel import Kernel
+from .life import SharedLife
 from .order import check_order
 from .peer import Connection
 from .plugins import load_transport
@@ -112,9 +111,7 @@ class Server:
 
         self._edge = Edge({META_SERVER: described}, refusals_as_results=refusals == "result")
         self._kernel: Kernel | None = None
-        self._life = AsyncExitStack()
-        self._users = 0
-        self._turn = anyio.Lock(fast_acquire=True)
+        self._life = SharedLife(self._serving)
         self.threads: Threads
 
     # What a server offers.
@@ -218,18 +215,13 @@ class Server:
     async def __aenter__(self) -> Self:
         """Check and compile the chain, then open the lifespan and the layers.
 
-        Several transports may each enter one server; the last to leave closes it.
+        Several transports may each enter one server; the last to leave closes it. A layer or a
+        lifespan that holds a task group open wants the first to stay longest (see `SharedLife`).
 
         Raises:
             ConfigurationError: The chain or a tool is not servable; the message says what to do.
         """
-        # Whoever comes while another starts the server waits until it has.
-        async with self._turn:
-            if self._users == 0:
-                await self._start()
-
-            self._users += 1
-
+        await self._life.enter()
         return self
 
     async def __aexit__(
@@ -238,32 +230,25 @@ class Server:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        # Shielded: a cancelled user must still be counted out.
-        with anyio.CancelScope(shield=True):
-            await self._turn.acquire()
+        await self._life.leave(kind, error, traceback)
 
-        try:
-            self._users -= 1
-            if self._users == 0:
-                self._kernel = None
-                await self._life.__aexit__(kind, error, traceback)
-        finally:
-            self._turn.release()
-
-    async def _start(self) -> None:
+    @asynccontextmanager
+    async def _serving(self) -> AsyncGenerator[None]:
         check_order(self.chain.layers)
         self.threads = Threads(self._max_threads, max_waiting=self._max_waiting_for_thread)
         kernel = Kernel(self, self._edge, self._max_calls)
         self.chain.freeze()
-        async with AsyncExitStack() as life:
-            await life.enter_async_context(self.lifespan())
+        async with AsyncExitStack() as layers:
+            await layers.enter_async_context(self.lifespan())
             for layer in self.chain.layers:
                 if isinstance(layer, Middleware):
-                    await _open(layer, life)
+                    await _open(layer, layers)
 
-            self._life = life.pop_all()
-
-        self._kernel = kernel
+            self._kernel = kernel
+            try:
+                yield
+            finally:
+                self._kernel = None
 
     @property
     def kernel(self) -> Kernel:

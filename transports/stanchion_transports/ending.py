@@ -1,4 +1,4 @@
-"""The end of a process that serves its standard streams: on a signal, and in time.
+"""The end of a process that serves: on a signal, and in time.
 
 A server whose client is gone must not stay behind as an orphan, whatever its tools have left
 running: a thread that never returns, a timer, an event loop that is blocked.
@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 import anyio
 
-logger = logging.getLogger("stanchion.stdio")
+logger = logging.getLogger("stanchion.process")
 
 MARGIN: Final = 0.15
 """Seconds beyond each stage's own before the process is ended."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from stanchion import ConfigurationError, Peer, Principal
 from stanchion_testing import FakeClock, make_call
-from stanchion_transports.http.sessions import Sessions
+from stanchion_transports.http.sessions import MAX_KNOWN, Sessions
 
 OLD, NEW = b"o" * 32, b"n" * 32
 CLIENT = {"name": "client", "version": "1"}
@@ -178,6 +178,17 @@ def test_issuing_keeps_nothing(sessions):
         sessions.issue(peer(), None)
 
     assert sessions.remembered == 0
+
+
+def test_what_is_remembered_of_good_tokens_is_bounded(sessions):
+    """Opening many sessions keeps but a few, and those that are forgotten open all the same."""
+    tokens = [sessions.issue(peer(), None) for _ in range(MAX_KNOWN + 10)]
+    for _ in range(2):
+        assert all(sessions.open(token, None) is not None for token in tokens)
+        assert len(sessions._known) <= MAX_KNOWN
+
+    assert sessions.open("made-up", None) is None
+    assert "made-up" not in sessions._known
 
 
 @pytest.mark.parametrize(
