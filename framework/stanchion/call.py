@@ -90,14 +90,14 @@ class Call:
             until a layer lowers it.
         dry_run: True if the call must not have an effect.
         thread_abandoned: True once a sync tool was left running in its thread.
+        result_meta: What `set_meta` has collected for the result's `_meta`.
+        scope: The cancel scope that the call runs in; the kernel's.
     """
 
     __slots__ = (
         "_correlation_id",
         "_new_correlation_id",
         "_progress",
-        "_result_meta",
-        "_scope",
         "_send",
         "_state",
         "_stopped_by",
@@ -110,6 +110,8 @@ class Call:
         "params",
         "peer",
         "principal",
+        "result_meta",
+        "scope",
         "target",
         "target_name",
         "tenant",
@@ -145,10 +147,10 @@ class Call:
         self.dry_run = False
         self.thread_abandoned = False
         self._send = send
-        self._scope: anyio.CancelScope | None = None
+        self.scope: anyio.CancelScope | None = None
         self._stopped_by: Refusal | None = None
         self._state: State | None = None
-        self._result_meta: dict[str, Any] | None = None
+        self.result_meta: Mapping[str, Any] = EMPTY
         self._progress: float | None = None
         self._correlation_id: str | None = None
         self._new_correlation_id = new_correlation_id
@@ -171,11 +173,6 @@ class Call:
         return self._correlation_id
 
     @property
-    def result_meta(self) -> Mapping[str, Any]:
-        """What `set_meta` collected for the result's `_meta`."""
-        return self._result_meta or EMPTY
-
-    @property
     def progress_token(self) -> str | int | None:
         """The token that the client gave for progress, or None if it wants none."""
         token = self.meta.get(META_PROGRESS_TOKEN)
@@ -184,10 +181,7 @@ class Call:
 
     def set_meta(self, key: str, value: Any) -> None:
         """Put a JSON *value* under *key* into the `_meta` of this call's result."""
-        if self._result_meta is None:
-            self._result_meta = {}
-
-        self._result_meta[key] = value
+        self.result_meta = {**self.result_meta, key: value}
 
     def remaining(self) -> float:
         """Give the seconds until the deadline, 0.0 if it has passed, infinite if there is none."""
@@ -199,21 +193,17 @@ class Call:
     def cancel(self) -> None:
         """End the call without an answer, as the peer's own cancellation does."""
         self._stopped_by = None
-        if self._scope is not None:
-            self._scope.cancel()
+        if self.scope is not None:
+            self.scope.cancel()
 
     def stop(self, refusal: Refusal) -> None:
         """End the call and answer *refusal* in its place, as a server that shuts down does.
 
         Does nothing to a call that is cancelled already: its peer wants no answer any more.
         """
-        if self._scope is not None and not self._scope.cancel_called:
+        if self.scope is not None and not self.scope.cancel_called:
             self._stopped_by = refusal
-            self._scope.cancel()
-
-    def open(self, scope: anyio.CancelScope) -> None:
-        """Say which cancel scope the call runs in; for the kernel."""
-        self._scope = scope
+            self.scope.cancel()
 
     def close(self) -> Refusal | None:
         """End the call's notifications; gives what stopped it, if `stop` did; for the kernel."""

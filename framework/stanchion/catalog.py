@@ -35,28 +35,33 @@ class Entry:
 class Catalog:
     """The tools of a server, ordered by name.
 
+    Attributes:
+        page_size: Entries on a page of the list.
+        entries: `{name: entry}`; the same object for the catalog's life.
+        names: The names, sorted; the same object for the catalog's life.
+
     Before the start it only collects; from `open` on, every tool that is added is checked and
     compiled first, so that nothing half-made can be called.
     """
 
     def __init__(self, page_size: int) -> None:
         self.page_size = page_size
-        self._entries: dict[str, Entry] = {}
-        self._names: list[str] = []
+        self.entries: dict[str, Entry] = {}
+        self.names: list[str] = []
         self._pages: dict[tuple[str, str | None], PageResult] = {}
         self._chain: Chain | None = None
         self._compile: Compile | None = None
         self._encode: Encode | None = None
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self.entries)
 
     def __iter__(self) -> Iterator[Tool]:
-        return (self._entries[name].tool for name in self._names)
+        return (self.entries[name].tool for name in self.names)
 
     def get(self, name: str) -> Entry | None:
         """Give the entry called *name*, or None."""
-        return self._entries.get(name)
+        return self.entries.get(name)
 
     def add(self, tool: Tool, *, replace: bool = False) -> None:
         """Add *tool*; while serving it is compiled before it can be seen.
@@ -66,15 +71,15 @@ class Catalog:
             ConfigurationError: The tool's policies or schemas do not fit the chain; nothing has
                 changed then.
         """
-        taken = tool.name in self._entries
+        taken = tool.name in self.entries
         if taken and not replace:
             raise DuplicateTool(tool.name)
 
         entry = Entry(tool)
         self._prepare(entry)
-        self._entries[tool.name] = entry
+        self.entries[tool.name] = entry
         if not taken:
-            insort(self._names, tool.name)
+            insort(self.names, tool.name)
 
         self._pages.clear()
 
@@ -84,8 +89,8 @@ class Catalog:
         Raises:
             KeyError: There is no such tool.
         """
-        del self._entries[name]
-        del self._names[bisect_left(self._names, name)]
+        del self.entries[name]
+        del self.names[bisect_left(self.names, name)]
         self._pages.clear()
 
     def open(self, chain: Chain, compile: Compile, encode: Encode) -> None:
@@ -96,7 +101,7 @@ class Catalog:
         """
         self._chain, self._compile, self._encode = chain, compile, encode
         self._pages.clear()
-        for entry in self._entries.values():
+        for entry in self.entries.values():
             self._prepare(entry)
 
     def page(self, call: Call, cursor: str | None) -> PageResult:
@@ -105,15 +110,15 @@ class Catalog:
         Raises:
             InvalidParams: The cursor is not one of this list.
         """
-        filtered = any(entry.visible for entry in self._entries.values())
+        filtered = any(entry.visible for entry in self.entries.values())
         if filtered:
-            names = [name for name in self._names if self._is_visible(self._entries[name], call)]
+            names = [name for name in self.names if self._is_visible(self.entries[name], call)]
             return self._cut(names, call, cursor, "private")
 
         key = (call.peer.version, cursor)
         page = self._pages.get(key)
         if page is None:
-            page = self._cut(self._names, call, cursor, "public")
+            page = self._cut(self.names, call, cursor, "public")
             if self._encode is not None:
                 page = page.copy(self._encode(page, call.peer.version))
 
@@ -125,7 +130,7 @@ class Catalog:
     def _cut(self, names: Sequence[str], call: Call, cursor: str | None, scope: str) -> PageResult:
         shown, next_cursor = page_of("tools", names, cursor, self.page_size)
         version = call.peer.version
-        entries = tuple(self._entries[name].tool.wire(version) for name in shown)
+        entries = tuple(self.entries[name].tool.wire(version) for name in shown)
         return PageResult("tools", entries, next_cursor, cache_scope=scope)
 
     def _is_visible(self, entry: Entry, call: Call) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import orjson
 
 from .call import Call
-from .content import block_wire
+from .content import Text, block_wire
 from .errors import (
     CallError,
     Crashed,
@@ -233,7 +233,13 @@ def _public_words(error: CallError) -> str:
 
 
 def _wire_tool_result(result: ToolResult, version: str, *, modern: bool) -> dict[str, Any]:
-    wired: dict[str, Any] = {"content": [block_wire(block, version) for block in result.content]}
+    # Text exists in every version, and is what nearly every result is made of.
+    wired: dict[str, Any] = {
+        "content": [
+            block.wire() if type(block) is Text else block_wire(block, version)
+            for block in result.content
+        ]
+    }
     structured = result.structured
     if structured is not None and (modern or _fits_legacy(structured, version)):
         wired["structuredContent"] = structured

@@ -42,7 +42,7 @@ from .protocol import (
     Method,
     Param,
 )
-from .wire import Notification, Request
+from .wire import JsonValue, Notification, Request
 
 BEFORE_INITIALIZE = frozenset({"initialize", "ping"})
 """What a legacy peer may send before the handshake."""
@@ -87,8 +87,11 @@ def admit_modern(request: Request, headers: Mapping[str, str] | None) -> tuple[s
     meta = _check_meta(request.params)
     version: str = meta[META_VERSION]
     if headers is not None:
-        _check_header(headers, HEADER_VERSION, version)
-        _check_header(headers, HEADER_METHOD, request.method)
+        if headers.get(HEADER_VERSION) != version:
+            raise _header_fault(headers, HEADER_VERSION)
+
+        if headers.get(HEADER_METHOD) != request.method:
+            raise _header_fault(headers, HEADER_METHOD)
 
     if version not in MODERN_VERSIONS:
         raise UnsupportedVersion(version, SUPPORTED_VERSIONS)
@@ -195,11 +198,11 @@ def check_params(method: Method, params: Mapping[str, Any] | None) -> None:
 
 
 def _check_meta(params: Mapping[str, Any] | None) -> dict[str, Any]:
-    meta = None if params is None else params.get("_meta")
-    if not isinstance(meta, dict):
+    found: JsonValue = None if params is None else params.get("_meta")
+    if not isinstance(found, dict):
         raise InvalidParams("params._meta is required and must be an object")
 
-    meta = cast("dict[str, Any]", meta)
+    meta = found
     for key, type_, required in MODERN_META:
         value = meta.get(key)
         if type(value) is type_ or (value is None and not required):
@@ -218,13 +221,9 @@ def _check_meta(params: Mapping[str, Any] | None) -> dict[str, Any]:
     return meta
 
 
-def _check_header(headers: Mapping[str, str], name: str, expected: str) -> None:
-    value = headers.get(name)
-    if value is None:
-        raise HeaderMismatch(f"The header {name} is required")
-
-    if value != expected:
-        raise HeaderMismatch(f"The header {name} disagrees with the body")
+def _header_fault(headers: Mapping[str, str], name: str) -> HeaderMismatch:
+    problem = "disagrees with the body" if name in headers else "is required"
+    return HeaderMismatch(f"The header {name} {problem}")
 
 
 def _check_name(headers: Mapping[str, str], params: Mapping[str, Any], routed_by: str) -> None:

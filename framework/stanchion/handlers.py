@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Awaitable, Sized
+from typing import TYPE_CHECKING, Any
 
 from .chain import Layer, Next
 from .errors import UnknownTarget
@@ -30,10 +30,9 @@ class Handlers:
     """
 
     def __init__(self, server: Server) -> None:
-        catalog = server.catalog
         self._server = server
-        # {capability: whether something is registered that it announces}
-        self._announced: dict[str, Callable[[], bool]] = {"tools": lambda: bool(len(catalog))}
+        # {capability: what is registered of it}; it is declared while there is some.
+        self._announced: dict[str, Sized] = {"tools": server.catalog.names}
         self.by_method: dict[str, Layer] = {
             "initialize": self.initialize,
             "ping": self.ping,
@@ -44,15 +43,14 @@ class Handlers:
 
     def capabilities(self) -> dict[str, Any]:
         """Give what the server can do, from what is registered."""
-        return {name: {} for name, has_some in self._announced.items() if has_some()}
+        return {name: {} for name, registered in self._announced.items() if registered}
 
     def serves(self, method: Method) -> bool:
         """Say whether the capability that announces *method* is declared."""
         if method.capability is None:
             return True
 
-        has_some = self._announced.get(method.capability)
-        return has_some is not None and has_some()
+        return bool(self._announced.get(method.capability))
 
     async def initialize(self, next: Next) -> Result:
         """Answer the legacy handshake with the version that the gate negotiated."""
@@ -92,7 +90,7 @@ class Handlers:
     def call_tool(self, next: Next) -> Awaitable[ToolResult]:
         """Run the tool that the call names; no coroutine itself, on the path of every call."""
         call = next.call
-        target = cast("Tool", call.target)  # this link is compiled only for targets
+        target: Tool = call.target  # pyright: ignore[reportAssignmentType] # compiled for targets
         if target.mirrors and call.peer.headers and call.peer.era is Era.MODERN:
             # Here, not at the gate: a tool that is hidden from the caller must look like none.
             check_mirrors(target.mirrors, call.peer.headers, call.params.get("arguments") or {})

@@ -77,7 +77,7 @@ class Kernel:
         self.draining = False
         self._edge = edge
         self._max_calls = max_calls
-        self._catalog = server.catalog
+        self._entries = server.catalog.entries
         self._new_correlation_id = server.new_correlation_id
         # The event loop's own class: anyio.CancelScope looks it up anew for every scope.
         self._new_scope = type(anyio.CancelScope())
@@ -193,7 +193,7 @@ class Kernel:
     def _link_of(self, call: Call) -> Link:
         """Give the chain of the call, and the call its target if it has one."""
         if call.target_name is not None:
-            entry = self._catalog.get(call.target_name)
+            entry = self._entries.get(call.target_name)
             if entry is not None and entry.link is not None:
                 call.target = entry.tool
                 return entry.link
@@ -239,7 +239,7 @@ class Kernel:
         reply: Reply = NO_REPLY
         try:
             with self._new_scope() as scope:
-                call.open(scope)
+                call.scope = scope
                 try:
                     result = await link.layer(Next(call, link.inner))
                     if not isinstance(result, Result):  # pyright: ignore[reportUnnecessaryIsInstance] # users

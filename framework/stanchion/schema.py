@@ -17,6 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 from pydantic_core import PydanticSerializationError
 
 from .call import Call
+from .decoding import decodable_properties, decode_strings
 from .docstring import read_docstring
 from .errors import InvalidArguments, InvalidTool
 from .faults import faults_in, steps_to
@@ -84,6 +85,7 @@ class Signature:
             self._model = _build_model(fields)
             self._validate = self._model.__pydantic_validator__.validate_json
             self.input_schema = self._build_schema(documented)
+            self._decodable = decodable_properties(self.input_schema)
         except (PydanticUserError, PydanticUndefinedAnnotation, TypeError) as error:
             raise InvalidTool(name, self._explain(error)) from error
 
@@ -91,26 +93,55 @@ class Signature:
         """Turn the call's arguments into the function's keyword arguments.
 
         Arguments are taken as JSON, strictly: `"5"` is no integer and `1` is no boolean. `1.0`
-        is the integer 1, as JSON Schema has it, up to 2**53.
+        is the integer 1, as JSON Schema has it, up to 2**53. Only arguments that do not fit are
+        looked at again: those that came as JSON strings though no string is declared for them
+        are decoded, and `call.arguments` then has them so.
 
         Raises:
             InvalidArguments: They do not fit the signature.
         """
         try:
-            frame = orjson.dumps(call.arguments)
-        except TypeError as error:  # a layer put there what is no JSON, or it is nested too deep
-            raise InvalidArguments(list(faults_of(call.arguments))) from error
-
-        try:
-            bound = self._validate(frame, strict=True)
-        except ValidationError as error:
-            bound = self._bind_whole_numbers(error, frame)
+            bound = self._validate(orjson.dumps(call.arguments), strict=True)
+        except (TypeError, ValidationError):
+            bound = self._bind_again(call)
 
         arguments = dict(zip(self._annotations, bound.__dict__.values(), strict=True))
         for name in self._call_names:
             arguments[name] = call
 
         return arguments
+
+    def _bind_again(self, call: Call) -> BaseModel:
+        try:
+            return self.parse(call.arguments)
+        except InvalidArguments as plain:
+            decoded = decode_strings(call.arguments, self._decodable)
+            if decoded is None:
+                raise
+
+            try:
+                bound = self.parse(decoded)
+            except InvalidArguments:
+                raise plain from None
+
+            call.arguments = decoded
+            return bound
+
+    def parse(self, arguments: Mapping[str, Any]) -> BaseModel:
+        """Read *arguments* as they stand, with no second look at strings; for `bind`.
+
+        Raises:
+            InvalidArguments: They do not fit the signature.
+        """
+        try:
+            frame = orjson.dumps(arguments)
+        except TypeError as error:  # a layer put there what is no JSON, or it is nested too deep
+            raise InvalidArguments(list(faults_of(arguments))) from error
+
+        try:
+            return self._validate(frame, strict=True)
+        except ValidationError as error:
+            return self._bind_whole_numbers(error, frame)
 
     def _bind_whole_numbers(self, error: ValidationError, frame: bytes) -> BaseModel:
         """Try again with `1.0` as `1` wherever *error* misses an integer."""

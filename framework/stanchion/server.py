@@ -307,7 +307,8 @@ class Server:
         send: Send | None = None,
     ) -> Coroutine[Any, Any, Reply]:
         """As `handle`, for a transport that has decoded the frame already."""
-        return self.kernel.dispatch(message, connection, headers=headers, send=send)
+        kernel = self._kernel or self.kernel
+        return kernel.dispatch(message, connection, headers=headers, send=send)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve over *transport* until it ends or a signal stops it; blocks.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from .call import Call
 from .decoding import decodable_properties, decode_strings
-from .errors import InvalidArguments, InvalidTool
+from .errors import InvalidTool
 from .handler import innermost, is_async, name_of, takes_call
 from .jsonvalue import JsonSchema, faults_of
 from .mirror import mirrors_of
@@ -144,7 +144,7 @@ class Tool:
         )
         if output is not None and tool.output_schema is not None:
             _, adapter, wrapped = output
-            tool._serialise = lambda returned: to_result(returned, adapter, wrapped=wrapped)
+            tool._serialise = partial(to_result, adapter=adapter, wrapped=wrapped)
 
         return tool
 
@@ -185,7 +185,12 @@ class Tool:
             InvalidResult: What the handler returned cannot be sent.
             Unavailable: The handler is sync and no worker thread is free.
         """
-        args, kwargs = self._bind(call)
+        if self._signature is None:
+            args = (call.arguments, call) if self._takes_call else (call.arguments,)
+            kwargs: dict[str, Any] = {}
+        else:
+            args, kwargs = (), self._signature.bind(call)
+
         if self._is_async:
             return self._serialise(await self.handler(*args, **kwargs))
 
@@ -198,26 +203,6 @@ class Tool:
             returned = await returned
 
         return self._serialise(returned)
-
-    def _bind(self, call: Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        signature = self._signature
-        if signature is None:
-            raw = (call.arguments, call) if self._takes_call else (call.arguments,)
-            return raw, {}
-
-        try:
-            return (), signature.bind(call)
-        except InvalidArguments as plain:
-            decoded = self.decode_strings(call.arguments)
-            if decoded is None:
-                raise
-
-            original, call.arguments = call.arguments, decoded
-            try:
-                return (), signature.bind(call)
-            except InvalidArguments:
-                call.arguments = original
-                raise plain from None
 
     def _check(self) -> None:
         if NAME_PATTERN.fullmatch(self.name) is None:

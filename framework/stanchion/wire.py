@@ -15,6 +15,9 @@ import orjson
 
 from .errors import InvalidRequest, ParseError
 
+JsonValue: TypeAlias = dict[str, Any] | list[Any] | str | int | float | None
+"""What JSON decodes to."""
+
 RequestId: TypeAlias = str | int
 """What MCP allows as an id; never null, a boolean or a fraction."""
 
@@ -73,18 +76,19 @@ def decode(frame: bytes | bytearray | memoryview | str) -> Message | list[Any]:
         InvalidRequest: The frame is JSON but no JSON-RPC 2.0 message; `request_id` is its id
             where that could be read.
     """
+    member: JsonValue
     try:
         member = orjson.loads(frame)
     except orjson.JSONDecodeError as error:
         raise ParseError(f"Parse error: {error.msg}") from None
 
     if isinstance(member, list):
-        return cast("list[Any]", member)
+        return member
 
     return decode_member(member)
 
 
-def decode_member(member: Any) -> Message:
+def decode_member(member: JsonValue) -> Message:
     """Read one JSON value as a message.
 
     Raises:
@@ -93,30 +97,27 @@ def decode_member(member: Any) -> Message:
     if not isinstance(member, dict):
         raise InvalidRequest("A message must be a JSON object")
 
-    fields = cast("dict[str, Any]", member)
-    if "method" not in fields and ("result" in fields or "error" in fields):
-        return _decode_response(fields)
+    if "method" not in member and ("result" in member or "error" in member):
+        return _decode_response(member)
 
-    id = fields.get("id")
-    has_id = id is not None or "id" in fields
+    id: Any = member.get("id")
+    has_id = id is not None or "id" in member
     if has_id and type(id) is not int and (problem := _id_problem(id)):
         raise InvalidRequest(problem)
 
-    if fields.get("jsonrpc") != "2.0":
+    if member.get("jsonrpc") != "2.0":
         raise InvalidRequest('"jsonrpc" must be "2.0"', request_id=id)
 
-    method = fields.get("method")
+    method = member.get("method")
     if not isinstance(method, str) or not method:
         raise InvalidRequest('"method" must be a non-empty string', request_id=id)
 
-    params = fields.get("params")
+    params: JsonValue = member.get("params")
     if params is not None and not isinstance(params, dict):
         raise InvalidRequest('"params" must be an object', request_id=id)
 
-    params = cast("dict[str, Any] | None", params)
-
     if has_id:
-        return Request(cast("RequestId", id), method, params)
+        return Request(id, method, params)  # pyright: ignore[reportArgumentType] # checked above
 
     return Notification(method, params)
 

@@ -103,7 +103,10 @@ class TestBinding:
         def tool(x): ...
 
         tool.__annotations__["x"] = annotation
-        assert pointers(tool, {"x": argument}) == ["/x"]
+        with pytest.raises(InvalidArguments) as raised:
+            Signature("tool", tool).parse({"x": argument})
+
+        assert [fault.pointer for fault in raised.value.faults] == ["/x"]
 
     @given(st.one_of(st.integers(), st.floats(), st.booleans(), st.none(), st.lists(st.text())))
     def test_a_string_is_never_made(self, argument):
@@ -216,7 +219,7 @@ class TestSchemaAgreesWithBinding:
         validator, signature = self.made(annotation)
         fits = validator.is_valid({"x": argument})
         try:
-            signature.bind(make_call(arguments={"x": argument}))
+            signature.parse({"x": argument})
         except InvalidArguments:
             assert not fits
         else:
@@ -311,7 +314,7 @@ class TestDecodingOfStrings:
         tool.__annotations__["x"] = annotation
         made = Tool.from_function(tool)
         call = make_call(target=made, arguments={"x": argument})
-        return made._bind(call)[1]["x"], call
+        return made._signature.bind(call)["x"], call
 
     @pytest.mark.parametrize(
         ("annotation", "argument", "expected"),
@@ -350,7 +353,7 @@ class TestDecodingOfStrings:
         made = Tool.from_function(tool)
         call = make_call(target=made, arguments={"x": "5", "y": "z"})
         with pytest.raises(InvalidArguments):
-            made._bind(call)
+            made._signature.bind(call)
 
         assert call.arguments == {"x": "5", "y": "z"}
 
@@ -379,4 +382,4 @@ class TestDecodingOfStrings:
 
         made = Tool.from_function(tool)
         call = make_call(target=made, arguments={"x": ["[1]"]})
-        assert made._bind(call) == ((), {"x": ["[1]"]})
+        assert made._signature.bind(call) == {"x": ["[1]"]}

@@ -99,7 +99,7 @@ async def test_cancel_ends_the_scope_without_a_refusal():
     """A cancelled call has nothing to answer."""
     call = make_call()
     with anyio.CancelScope() as scope:
-        call.open(scope)
+        call.scope = scope
         call.cancel()
         await anyio.sleep_forever()
 
@@ -110,7 +110,7 @@ async def test_stop_ends_the_scope_with_a_refusal():
     """A stopped call tells what to answer in its place."""
     call = make_call()
     with anyio.CancelScope() as scope:
-        call.open(scope)
+        call.scope = scope
         call.stop(REFUSAL)
         await anyio.sleep_forever()
 
@@ -122,7 +122,7 @@ async def test_a_cancellation_outweighs_a_stop_in_either_order():
     for verbs in (("cancel", "stop"), ("stop", "cancel")):
         call = make_call()
         with anyio.CancelScope() as scope:
-            call.open(scope)
+            call.scope = scope
             for verb in verbs:
                 getattr(call, verb)(*([REFUSAL] if verb == "stop" else []))
 

@@ -67,13 +67,13 @@ def test_a_stuck_log_does_not_hold_the_watchdog_up(watchdog, ends):
             release.wait()
 
     stuck = Stuck()
-    logging.getLogger("stanchion.stdio").addHandler(stuck)
+    logging.getLogger("stanchion.process").addHandler(stuck)
     try:
         watchdog.arm(0.0, 3, "the log is stuck")
         assert ends.get(timeout=20) == 3
     finally:
         release.set()
-        logging.getLogger("stanchion.stdio").removeHandler(stuck)
+        logging.getLogger("stanchion.process").removeHandler(stuck)
 
 
 async def test_the_first_signal_asks_and_the_second_ends(ends):

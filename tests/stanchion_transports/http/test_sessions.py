@@ -116,7 +116,7 @@ async def test_an_ended_session_is_gone(sessions):
     session = sessions.open(token, None)
     call = make_call()
     with anyio.CancelScope() as scope:
-        call.open(scope)
+        call.scope = scope
         session.in_flight[1] = call
         sessions.end(session)
 

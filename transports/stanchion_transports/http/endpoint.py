@@ -30,6 +30,7 @@ from stanchion import (
     ProtocolError,
     Refusal,
     Request,
+    Response,
     Server,
     Unavailable,
     UnsupportedVersion,
@@ -89,7 +90,7 @@ class Endpoint:
         problem = self._guard.check(headers, is_post=is_post)
         if problem is not None:
             await turn_away(send, problem)
-        elif len(headers) != len(raw) and (repeated := repeated_routing_header(raw)):
+        elif len(headers.raw) != len(raw) and (repeated := repeated_routing_header(raw)):
             fault = HeaderMismatch(f"The header {repeated} is sent more than once")
             await send_fault(send, fault, Era.MODERN)
         elif is_post or scope["method"] == "DELETE":
@@ -106,7 +107,7 @@ class Endpoint:
             await send_plain(send, 405, b"", (b"allow", self._legacy.methods))
 
     async def _post(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        principal = await self._identify(headers)
+        principal = None if self._authenticate is None else await self._identify(headers)
         event = await receive()
         body: bytes = event.get("body", b"")
         if event.get("more_body") or len(body) > self._max_body:
@@ -127,17 +128,17 @@ class Endpoint:
         address = None if client is None else client[0]
         connection = Connection("http", principal=principal, address=address)
         exchange = Exchange(receive, send, self._keep_alive, connection)
-        if _era_of(message, headers) is Era.MODERN:
-            await self._modern(message, exchange, headers)
-        else:
+        if _era_of(message, headers) is Era.LEGACY:
             await self._legacy.post(message, exchange, headers)
-
-    async def _modern(
-        self, message: Message | list[Any], exchange: Exchange, headers: Headers
-    ) -> None:
-        if isinstance(message, Request):
+        elif isinstance(message, Request):
             await exchange.run(self._server, self._watch, message, headers)
-        elif not isinstance(message, Notification):
+        else:
+            await self._other_modern(message, exchange, headers)
+
+    async def _other_modern(
+        self, message: Notification | Response | list[Any], exchange: Exchange, headers: Headers
+    ) -> None:
+        if not isinstance(message, Notification):
             fault = InvalidRequest("A modern client sends requests and notifications only")
             await exchange.refuse(fault, Era.MODERN)
         elif fault := _version_fault(headers):
