@@ -29,6 +29,7 @@ from stanchion import (
     Tool,
     ToolError,
 )
+from stanchion_middleware import production
 
 PAUSE = 0.05  # between two reports of progress; the suite wants about that
 
@@ -56,7 +57,12 @@ CONTACT_SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
-server = Server("stanchion-conformance", "1.0.0", title="Stanchion's conformance server")
+server = Server(
+    "stanchion-conformance",
+    "1.0.0",
+    title="Stanchion's conformance server",
+    middleware=production(),
+)
 
 
 @server.tool
