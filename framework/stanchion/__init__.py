@@ -7,7 +7,9 @@ General layout, from the ground up; a module imports only from those above it:
     protocol, gate            MCP as tables, and the pure functions that read them
     peer, call, results       what travels: who asks, what is asked, what is answered
     chain, order, policies    the layers, and what is checked of them at start-up
-    schema, tool, catalog     what is offered
+    target, catalog           what a server offers by name, with its compiled chains
+    schema, returns, tool     typed functions as tools
+    features                  the protocol's features, one file each
     edge                      the one place where results and errors become the wire
     redaction, sensitive      secrets out of what is logged
     kernel, server            a message through the chain, and the server's life
@@ -47,14 +49,17 @@ from .errors import ChainFrozen as ChainFrozen
 from .errors import ConfigurationError as ConfigurationError
 from .errors import Crashed as Crashed
 from .errors import Denied as Denied
-from .errors import DuplicateTool as DuplicateTool
+from .errors import DuplicateTarget as DuplicateTarget
 from .errors import Fault as Fault
 from .errors import HeaderMismatch as HeaderMismatch
 from .errors import InvalidArguments as InvalidArguments
 from .errors import InvalidParams as InvalidParams
 from .errors import InvalidPolicy as InvalidPolicy
+from .errors import InvalidPrompt as InvalidPrompt
 from .errors import InvalidRequest as InvalidRequest
+from .errors import InvalidResource as InvalidResource
 from .errors import InvalidResult as InvalidResult
+from .errors import InvalidTarget as InvalidTarget
 from .errors import InvalidTool as InvalidTool
 from .errors import Limited as Limited
 from .errors import MethodNotFound as MethodNotFound
@@ -104,6 +109,8 @@ from .results import Result as Result
 from .results import ToolResult as ToolResult
 from .server import Server as Server
 from .stream import serve_stream as serve_stream
+from .target import Kind as Kind
+from .target import Target as Target
 from .threads import Threads as Threads
 from .tool import Tool as Tool
 from .wire import Message as Message

@@ -15,7 +15,7 @@ from .wire import RequestId, encode_notification, unicode_text
 
 if TYPE_CHECKING:
     from .errors import Refusal
-    from .tool import Tool
+    from .target import Target
 
 V = TypeVar("V")
 
@@ -76,8 +76,8 @@ class Call:
     Attributes:
         method: The method, such as `tools/call`.
         id: The request's id as the peer chose it.
-        target: The tool that is called; None where the method has no target or nothing has
-            the name.
+        target: The tool, resource, template or prompt that is called; None where the method
+            has no target, or nothing has the name.
         target_name: The name that was asked for, whether or not it exists; None where the
             method names none.
         arguments: The arguments as JSON values; a layer may replace them.
@@ -126,7 +126,7 @@ class Call:
         id: RequestId = 0,
         params: Mapping[str, Any] = EMPTY,
         meta: Mapping[str, Any] = EMPTY,
-        target: Tool | None = None,
+        target: Target | None = None,
         target_name: str | None = None,
         arguments: Mapping[str, Any] = EMPTY,
         principal: Principal | None = None,

@@ -4,105 +4,113 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 from .call import Call
 from .chain import Chain, Link, Middleware
-from .errors import DuplicateTool
+from .errors import DuplicateTarget
 from .pages import page_of
 from .results import PageResult
-from .tool import Tool
+from .target import Kind, Target
 from .wire import Encoded
 
-Visible = Callable[[Tool, Call], bool]
-Compile = Callable[[Tool], Link]
+T = TypeVar("T", bound=Target)
+
+Compile = Callable[[T], Link]
 Encode = Callable[[PageResult, str], Encoded]
 
 MAX_CACHED_PAGES = 256
 """Pages kept encoded, over all versions; a cursor is the caller's, so the map is bounded."""
 
 
-class Entry:
-    """A tool, and from the start on its chain and the layers that may hide it."""
+class Entry(Generic[T]):
+    """A target, and from the start on its chain and the layers that may hide it."""
 
-    __slots__ = ("link", "tool", "visible")
+    __slots__ = ("link", "target", "visible")
 
-    def __init__(self, tool: Tool) -> None:
-        self.tool = tool
+    def __init__(self, target: T) -> None:
+        self.target = target
         self.link: Link | None = None
-        self.visible: Sequence[Visible] = ()
+        self.visible: Sequence[Callable[[Target, Call], bool]] = ()
 
 
-class Catalog:
-    """The tools of a server, ordered by name.
+class Catalog(Generic[T]):
+    """The targets of one kind that a server offers, ordered by key.
+
+    Before the start it only collects; from `open` on, every target that is added is checked and
+    compiled first, so that nothing half-made can be called.
 
     Attributes:
+        kind: What kind they are.
         page_size: Entries on a page of the list.
-        entries: `{name: entry}`; the same object for the catalog's life.
-        names: The names, sorted; the same object for the catalog's life.
-
-    Before the start it only collects; from `open` on, every tool that is added is checked and
-    compiled first, so that nothing half-made can be called.
+        entries: `{key: entry}`; the same object for the catalog's life.
+        names: The keys, sorted; the same object for the catalog's life.
     """
 
-    def __init__(self, page_size: int) -> None:
+    def __init__(self, kind: Kind, page_size: int) -> None:
+        self.kind = kind
         self.page_size = page_size
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, Entry[T]] = {}
         self.names: list[str] = []
         self._pages: dict[tuple[str, str | None], PageResult] = {}
+        self._filtered = 0  # entries that some layer may hide
         self._chain: Chain | None = None
-        self._compile: Compile | None = None
+        self._compile: Compile[T] | None = None
         self._encode: Encode | None = None
 
     def __len__(self) -> int:
         return len(self.entries)
 
-    def __iter__(self) -> Iterator[Tool]:
-        return (self.entries[name].tool for name in self.names)
+    def __iter__(self) -> Iterator[T]:
+        return (self.entries[name].target for name in self.names)
 
-    def get(self, name: str) -> Entry | None:
-        """Give the entry called *name*, or None."""
-        return self.entries.get(name)
+    def get(self, key: str) -> Entry[T] | None:
+        """Give the entry under *key*, or None."""
+        return self.entries.get(key)
 
-    def add(self, tool: Tool, *, replace: bool = False) -> None:
-        """Add *tool*; while serving it is compiled before it can be seen.
+    def add(self, target: T, *, replace: bool = False) -> None:
+        """Add *target*; while serving it is compiled before it can be seen.
 
         Raises:
-            DuplicateTool: The name is taken and *replace* is false.
-            ConfigurationError: The tool's policies or schemas do not fit the chain; nothing has
-                changed then.
+            DuplicateTarget: The key is taken and *replace* is false.
+            ConfigurationError: The target's policies or schemas do not fit the chain; nothing
+                has changed then.
         """
-        taken = tool.name in self.entries
-        if taken and not replace:
-            raise DuplicateTool(tool.name)
+        taken = self.entries.get(target.key)
+        if taken is not None and not replace:
+            raise DuplicateTarget(self.kind.noun, target.key)
 
-        entry = Entry(tool)
+        entry = Entry(target)
         self._prepare(entry)
-        self.entries[tool.name] = entry
-        if not taken:
-            insort(self.names, tool.name)
+        self.entries[target.key] = entry
+        self._filtered += bool(entry.visible) - (taken is not None and bool(taken.visible))
+        if taken is None:
+            insort(self.names, target.key)
 
         self._pages.clear()
 
-    def remove(self, name: str) -> None:
-        """Remove the tool called *name*; calls of it that are running go on.
+    def remove(self, key: str) -> None:
+        """Remove what is under *key*; calls of it that are running go on.
 
         Raises:
-            KeyError: There is no such tool.
+            KeyError: There is nothing.
         """
-        del self.entries[name]
-        del self.names[bisect_left(self.names, name)]
+        self._filtered -= bool(self.entries.pop(key).visible)
+        del self.names[bisect_left(self.names, key)]
         self._pages.clear()
 
-    def open(self, chain: Chain, compile: Compile, encode: Encode) -> None:
-        """Compile every tool into *chain*; called when the server starts.
+    def open(self, chain: Chain, compile: Compile[T], encode: Encode) -> None:
+        """Compile every target into *chain*; called when the server starts.
 
         Raises:
-            ConfigurationError: A tool's policies or schemas do not fit the chain.
+            ConfigurationError: A target's policies or schemas do not fit the chain.
         """
         self._chain, self._compile, self._encode = chain, compile, encode
         self._pages.clear()
         for entry in self.entries.values():
             self._prepare(entry)
+
+        self._filtered = sum(bool(entry.visible) for entry in self.entries.values())
 
     def page(self, call: Call, cursor: str | None) -> PageResult:
         """Give the page that *cursor* names of what the caller of *call* may see.
@@ -110,9 +118,8 @@ class Catalog:
         Raises:
             InvalidParams: The cursor is not one of this list.
         """
-        filtered = any(entry.visible for entry in self.entries.values())
-        if filtered:
-            names = [name for name in self.names if self._is_visible(self.entries[name], call)]
+        if self._filtered:
+            names = [name for name in self.names if self.is_visible(self.entries[name], call)]
             return self._cut(names, call, cursor, "private")
 
         key = (call.peer.version, cursor)
@@ -127,32 +134,33 @@ class Catalog:
 
         return page.copy(page.encoded)  # a layer may change what it is given
 
+    def is_visible(self, entry: Entry[T], call: Call) -> bool:
+        """Say whether every layer lets the caller of *call* see what *entry* holds."""
+        return all(visible(entry.target, call) for visible in entry.visible)
+
     def _cut(self, names: Sequence[str], call: Call, cursor: str | None, scope: str) -> PageResult:
-        shown, next_cursor = page_of("tools", names, cursor, self.page_size)
-        version = call.peer.version
-        entries = tuple(self.entries[name].tool.wire(version) for name in shown)
-        return PageResult("tools", entries, next_cursor, cache_scope=scope)
+        list_key, version = self.kind.list_key, call.peer.version
+        shown, next_cursor = page_of(list_key, names, cursor, self.page_size)
+        entries = tuple(self.entries[name].target.wire(version) for name in shown)
+        return PageResult(list_key, entries, next_cursor, cache_scope=scope)
 
-    def _is_visible(self, entry: Entry, call: Call) -> bool:
-        return all(visible(entry.tool, call) for visible in entry.visible)
-
-    def _prepare(self, entry: Entry) -> None:
+    def _prepare(self, entry: Entry[T]) -> None:
         if self._chain is None or self._compile is None:
             return
 
         from .policies import check_policies  # at start-up: it needs pydantic, dear to import
 
-        tool = entry.tool
-        layers = self._chain.select("tools/call", tool)
-        tool.policies = check_policies(tool, layers)
+        target = entry.target
+        layers = self._chain.select(self.kind.method, target)
+        target.policies = check_policies(target, layers)
         for layer in layers:
             if isinstance(layer, Middleware):
-                layer.prepare(tool)
+                layer.prepare(target)
 
         entry.visible = [
             layer.visible for layer in layers if isinstance(layer, Middleware) and hides(layer)
         ]
-        entry.link = self._compile(tool)
+        entry.link = self._compile(target)
 
 
 def hides(layer: Middleware) -> bool:

@@ -19,7 +19,7 @@ from .results import Result
 
 if TYPE_CHECKING:
     from .order import Rule
-    from .tool import Tool
+    from .target import Target
 
 EVERY_REQUEST = frozenset({"*"})
 """For `Middleware.methods`: the layer takes every request, the handshake and the lists too."""
@@ -94,7 +94,7 @@ class Middleware:
     policies: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     order: ClassVar[Sequence[Rule]] = ()
 
-    def applies(self, target: Tool | None) -> bool:
+    def applies(self, target: Target | None) -> bool:
         """Say whether the layer belongs into the chain of *target*; asked at start-up.
 
         Where it declines, it costs nothing and its policies count as unenforced. *target* is
@@ -102,14 +102,14 @@ class Middleware:
         """
         return True
 
-    def prepare(self, target: Tool) -> None:
+    def prepare(self, target: Target) -> None:
         """Build what calls of *target* will need; called once for each target it applies to.
 
         Raises:
             ConfigurationError: The target cannot be served; it is then not added.
         """
 
-    def visible(self, target: Tool, call: Call) -> bool:
+    def visible(self, target: Target, call: Call) -> bool:
         """Say whether the caller of *call* may see *target* in lists.
 
         Must agree with `__call__`: what is listed can be called. The default `__call__`
@@ -185,14 +185,14 @@ class Chain:
         """Refuse further layers."""
         self._frozen = True
 
-    def select(self, method: str, target: Tool | None) -> list[AnyLayer]:
+    def select(self, method: str, target: Target | None) -> list[AnyLayer]:
         """Give the layers that a call of *method* on *target* passes, outermost first."""
         return [layer for layer in self.layers if _takes(layer, method, target)]
 
     def compile(
         self,
         method: str,
-        target: Tool | None,
+        target: Target | None,
         endpoint: Layer,
         wrap: Callable[[Layer, str], Layer] | None = None,
     ) -> Link:
@@ -216,7 +216,7 @@ class Chain:
         return " → ".join([*map(layer_name, self.layers), "handler"])
 
 
-def _takes(layer: AnyLayer, method: str, target: Tool | None) -> bool:
+def _takes(layer: AnyLayer, method: str, target: Target | None) -> bool:
     if not isinstance(layer, Middleware):
         return method in TOOL_CALLS
 

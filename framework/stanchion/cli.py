@@ -28,10 +28,11 @@ from rich.table import Table
 from . import __version__
 from .chain import AnyLayer, Middleware, layer_name
 from .errors import ConfigurationError
-from .handlers import Handlers
+from .features import features_of
 from .plugins import load_transport
 from .protocol import VERSIONS
 from .server import Server
+from .target import Target
 from .tool import Tool
 
 DEFAULT_ATTRIBUTE: Final = "server"
@@ -73,7 +74,7 @@ def chain(
     with _reporting():
         server = _load(app)
         if not anyio.run(_print_chain, server, tool):
-            tools = ", ".join(each.name for each in server.catalog) or "none"
+            tools = ", ".join(each.name for each in server.tools) or "none"
             raise _complain(f"{app} has no tool {tool!r}; its tools: {tools}", WRONG_COMMAND)
 
 
@@ -183,30 +184,30 @@ async def _print_chain(server: Server, name: str | None) -> bool:
             _print_all(server)
             return True
 
-        entry = server.catalog.get(name)
+        entry = server.tools.get(name)
         if entry is not None:
             width = None if sys.stdout.isatty() else PIPE_WIDTH
-            Console(highlight=False, markup=False, width=width).print(_table(server, entry.tool))
+            Console(highlight=False, markup=False, width=width).print(_table(server, entry.target))
 
         return entry is not None
 
 
 def _print_all(server: Server) -> None:
     """Print a block of whole lines for each tool and each other method."""
-    for tool in server.catalog:
+    for tool in server.tools:
         typer.echo(f"tools/call {tool.name}")
         typer.echo(f"  {_line(server, 'tools/call', tool)}")
         if tool.policies:
             typer.echo(f"  policies: {_policies(tool.policies)}")
 
-    for method in Handlers(server).by_method:
+    for method in (method for feature in features_of(server) for method in feature.methods):
         # The kernel answers a ping itself, and tools have had their lines.
         if method != "ping":
             unknown = " (a name that matches no tool)" if method == "tools/call" else ""
             typer.echo(f"{method}{unknown}\n  {_line(server, method, None)}")
 
 
-def _line(server: Server, method: str, target: Tool | None) -> str:
+def _line(server: Server, method: str, target: Target | None) -> str:
     layers = server.chain.select(method, target)
     return " → ".join([*map(layer_name, layers), "handler"])
 

@@ -4,10 +4,13 @@
     ├── ConfigurationError            a server that would be wrong does not start
     │   ├── ChainFrozen               use() after the start
     │   ├── OrderViolation            two layers stand the wrong way round
-    │   ├── UnenforcedPolicy          a tool asks for what no layer gives
+    │   ├── UnenforcedPolicy          a target asks for what no layer gives
     │   ├── InvalidPolicy             a policy's value has the wrong type
-    │   ├── InvalidTool               a name, schema or signature that cannot be served
-    │   └── DuplicateTool             the name is taken and replace= was not given
+    │   ├── InvalidTarget             a name, schema or signature that cannot be served
+    │   │   ├── InvalidTool
+    │   │   ├── InvalidResource       resources and templates
+    │   │   └── InvalidPrompt
+    │   └── DuplicateTarget           the name is taken and replace= was not given
     └── CallError                     ends a call; carries its Outcome
         ├── ProtocolError             the peer broke the protocol
         │   ├── ParseError            -32700
@@ -72,22 +75,22 @@ class OrderViolation(ConfigurationError):
 
 
 class UnenforcedPolicy(ConfigurationError):
-    """Raised at start-up when a tool carries a policy that no layer in its chain enforces.
+    """Raised at start-up when a target carries a policy that no layer in its chain enforces.
 
     Attributes:
-        tool: The tool's name.
+        target: The target's name or URI.
         policy: The policy's name, such as `roles`.
     """
 
-    def __init__(self, tool: str, policy: str, *, known: Sequence[str]) -> None:
+    def __init__(self, noun: str, target: str, policy: str, *, known: Sequence[str]) -> None:
         offer = (
             f"the chain enforces: {', '.join(known)}" if known else "no layer enforces any policy"
         )
         super().__init__(
-            f"tool {tool!r} asks for the policy {policy!r}, which no layer of its chain enforces; "
-            f"{offer}. Add the layer that enforces it, or remove the policy."
+            f"{noun} {target!r} asks for the policy {policy!r}, which no layer of its chain "
+            f"enforces; {offer}. Add the layer that enforces it, or remove the policy."
         )
-        self.tool = tool
+        self.target = target
         self.policy = policy
 
 
@@ -95,40 +98,62 @@ class InvalidPolicy(ConfigurationError):
     """Raised at start-up when a policy's value does not have the type that its layer declares.
 
     Attributes:
-        tool: The tool's name.
+        target: The target's name or URI.
         policy: The policy's name.
         layer: The layer that declares the type.
     """
 
-    def __init__(self, tool: str, policy: str, layer: str, problem: str) -> None:
-        super().__init__(f"tool {tool!r}: policy {policy!r} of layer {layer!r}: {problem}")
-        self.tool = tool
+    def __init__(self, noun: str, target: str, policy: str, layer: str, problem: str) -> None:
+        super().__init__(f"{noun} {target!r}: policy {policy!r} of layer {layer!r}: {problem}")
+        self.target = target
         self.policy = policy
         self.layer = layer
 
 
-class InvalidTool(ConfigurationError):
-    """Raised when a tool's name, schema or signature cannot be served.
+class InvalidTarget(ConfigurationError):
+    """Raised when a target's name, URI, schema or signature cannot be served.
 
     Attributes:
-        tool: The tool's name.
+        target: The target's name or URI.
     """
 
-    def __init__(self, tool: str, problem: str) -> None:
-        super().__init__(f"tool {tool!r}: {problem}")
-        self.tool = tool
+    noun: ClassVar[str] = "target"
+
+    def __init__(self, target: str, problem: str) -> None:
+        super().__init__(f"{self.noun} {target!r}: {problem}")
+        self.target = target
 
 
-class DuplicateTool(ConfigurationError):
-    """Raised when a tool's name is taken and `replace=True` was not given.
+class InvalidTool(InvalidTarget):
+    """Raised when a tool cannot be served."""
+
+    noun = "tool"
+
+
+class InvalidResource(InvalidTarget):
+    """Raised when a resource or a template cannot be served."""
+
+    noun = "resource"
+
+
+class InvalidPrompt(InvalidTarget):
+    """Raised when a prompt cannot be served."""
+
+    noun = "prompt"
+
+
+class DuplicateTarget(ConfigurationError):
+    """Raised when a name or URI is taken and `replace=True` was not given.
 
     Attributes:
-        tool: The tool's name.
+        noun: The kind of target, such as `tool`.
+        target: The target's name or URI.
     """
 
-    def __init__(self, tool: str) -> None:
-        super().__init__(f"tool {tool!r} exists already; pass replace=True to replace it")
-        self.tool = tool
+    def __init__(self, noun: str, target: str) -> None:
+        super().__init__(f"{noun} {target!r} exists already; pass replace=True to replace it")
+        self.noun = noun
+        self.target = target
 
 
 class CallError(StanchionError):

@@ -11,14 +11,15 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sized
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
 from .call import EMPTY, Call, Send
 from .cancellation import is_cancellation
-from .chain import Link, Next
+from .catalog import Entry
+from .chain import Layer, Link, Next
 from .debug import checked
 from .edge import NO_REPLY, Edge, Reply
 from .errors import (
@@ -30,8 +31,8 @@ from .errors import (
     Unavailable,
     call_error_in,
 )
+from .features import features_of
 from .gate import admit_legacy, admit_modern, admit_notification, era_of_message
-from .handlers import Handlers
 from .peer import NO_HEADERS, Connection, Peer
 from .protocol import (
     BATCH_VERSIONS,
@@ -40,9 +41,12 @@ from .protocol import (
     META_CAPABILITIES,
     META_CLIENT,
     MODERN_VERSIONS,
+    TARGET_PARAMS,
     Era,
+    Method,
 )
 from .results import Result
+from .target import Target
 from .wire import (
     Message,
     Notification,
@@ -77,22 +81,27 @@ class Kernel:
         self.draining = False
         self._edge = edge
         self._max_calls = max_calls
-        self._entries = server.catalog.entries
         self._new_correlation_id = server.new_correlation_id
         # The event loop's own class: anyio.CancelScope looks it up anew for every scope.
         self._new_scope = type(anyio.CancelScope())
-        self._handlers = Handlers(server)
         self._idle: anyio.Event | None = None
         self._links: dict[str, Link] = {}
+        self._resolvers: dict[str, Callable[[Call], Entry[Any] | None]] = {}
+        # {capability: what is registered of it}; it is declared while there is some.
+        self._announced: dict[str, Sized] = {}
         wrap = checked if server.debug else None
-        for method, handler in self._handlers.by_method.items():
-            self._links[method] = server.chain.compile(method, None, handler, wrap)
 
-        server.catalog.open(
-            server.chain,
-            lambda tool: server.chain.compile("tools/call", tool, self._handlers.call_tool, wrap),
-            edge.encode_page,
-        )
+        def compile(method: str, target: Target | None, endpoint: Layer) -> Link:
+            return server.chain.compile(method, target, endpoint, wrap)
+
+        for feature in features_of(server):
+            feature.open(compile, edge.encode_page)
+            self._resolvers |= feature.resolvers()
+            if feature.capability is not None:
+                self._announced[feature.capability] = feature.registered
+
+            for method, endpoint in feature.methods.items():
+                self._links[method] = compile(method, None, endpoint)
 
     async def handle(
         self,
@@ -182,7 +191,7 @@ class Kernel:
             if request.method == "ping":
                 return Reply(encode_result(request.id, {}))
 
-            if request.method not in self._links or not self._handlers.serves(method):
+            if request.method not in self._links or not self._serves(method):
                 raise MethodNotFound(request.method)
         except ProtocolError as fault:
             return self._edge.fault(request.id, fault, era)
@@ -190,12 +199,17 @@ class Kernel:
         peer = _peer_of(request, version, connection, headers)
         return self._make_call(request, peer, connection, send)
 
+    def _serves(self, method: Method) -> bool:
+        """Say whether the capability that announces *method* is declared."""
+        return method.capability is None or bool(self._announced.get(method.capability))
+
     def _link_of(self, call: Call) -> Link:
         """Give the chain of the call, and the call its target if it has one."""
-        if call.target_name is not None:
-            entry = self._entries.get(call.target_name)
+        resolve = self._resolvers.get(call.method)
+        if resolve is not None:
+            entry = resolve(call)
             if entry is not None and entry.link is not None:
-                call.target = entry.tool
+                call.target = entry.target
                 return entry.link
 
         return self._links[call.method]
@@ -204,14 +218,14 @@ class Kernel:
         self, request: Request, peer: Peer, connection: Connection, send: Send | None
     ) -> Call:
         params = request.params or EMPTY
-        names_target = request.method == "tools/call"
+        names_target = TARGET_PARAMS.get(request.method)
         return Call(
             request.method,
             peer,
             id=request.id,
             params=params,
             meta=params.get("_meta") or EMPTY,
-            target_name=params["name"] if names_target else None,
+            target_name=None if names_target is None else params[names_target],
             arguments=params.get("arguments") or EMPTY,
             principal=connection.principal,
             send=send,

@@ -1,4 +1,4 @@
-"""Policies: what a tool asks of the layers, checked before anything is served.
+"""Policies: what a target asks of the layers, checked before anything is served.
 
 A policy that no layer of the tool's chain enforces is an error, so that nobody ships a tool
 whose `roles=` nobody reads.
@@ -16,40 +16,41 @@ from .chain import AnyLayer, Middleware
 from .errors import InvalidPolicy, UnenforcedPolicy
 
 if TYPE_CHECKING:
-    from .tool import Tool
+    from .target import Target
 
 
-def check_policies(tool: Tool, layers: Sequence[AnyLayer]) -> Mapping[str, Any]:
-    """Check every policy of *tool* against *layers*, the layers of its chain.
+def check_policies(target: Target, layers: Sequence[AnyLayer]) -> Mapping[str, Any]:
+    """Check every policy of *target* against *layers*, the layers of its chain.
 
     Returns:
         `{policy name: value}` with each value as the enforcing layer's type has it.
 
     Raises:
-        UnenforcedPolicy: No layer enforces a policy that the tool asks for.
+        UnenforcedPolicy: No layer enforces a policy that the target asks for.
         InvalidPolicy: A value does not have the type that a layer declares.
     """
     enforcing = [layer for layer in layers if isinstance(layer, Middleware) and layer.policies]
     checked: dict[str, Any] = {}
-    for policy, value in tool.declared_policies.items():
+    for policy, value in target.declared_policies.items():
         enforcers = [layer for layer in enforcing if policy in layer.policies]
         if not enforcers:
             known = sorted({name for layer in enforcing for name in layer.policies})
-            raise UnenforcedPolicy(tool.name, policy, known=known)
+            raise UnenforcedPolicy(target.kind.noun, target.key, policy, known=known)
 
         checked[policy] = value
         for layer in enforcers:
-            checked[policy] = _convert(tool, policy, value, layer)
+            checked[policy] = _convert(target, policy, value, layer)
 
     return checked
 
 
-def _convert(tool: Tool, policy: str, value: Any, layer: Middleware) -> Any:
+def _convert(target: Target, policy: str, value: Any, layer: Middleware) -> Any:
     try:
         return _adapter(layer.policies[policy]).validate_python(value)
     except ValidationError as error:
         problems = "; ".join(fault["msg"] for fault in error.errors(include_url=False))
-        raise InvalidPolicy(tool.name, policy, layer.name, problems) from None
+        noun = target.kind.noun
+        raise InvalidPolicy(noun, target.key, policy, layer.name, problems) from None
 
 
 def _adapter(type_: Any) -> TypeAdapter[Any]:

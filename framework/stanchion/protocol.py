@@ -267,6 +267,11 @@ CLIENT_NOTIFICATIONS: Final = _by_version(CLIENT_NOTIFICATION_METHODS)
 SERVER_REQUESTS: Final = _by_version(SERVER_REQUEST_METHODS)
 SERVER_NOTIFICATIONS: Final = _by_version(SERVER_NOTIFICATION_METHODS)
 
+TARGET_PARAMS: Final = MappingProxyType(
+    {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+)
+"""The member of `params` that names the target of a call, by method."""
+
 BATCH_VERSIONS: Final = (V2025_03_26,)
 """The one version in which a frame may hold several messages (removed in 2025-06-18)."""
 
@@ -277,6 +282,15 @@ FIELD_SINCE: Final = MappingProxyType(
         "tool.outputSchema": V2025_06_18,
         "tool._meta": V2025_06_18,
         "tool.icons": V2025_11_25,
+        "resource.title": V2025_06_18,
+        "resource._meta": V2025_06_18,
+        "resource.icons": V2025_11_25,
+        "template.title": V2025_06_18,
+        "template._meta": V2025_06_18,
+        "template.icons": V2025_11_25,
+        "prompt.title": V2025_06_18,
+        "prompt._meta": V2025_06_18,
+        "prompt.icons": V2025_11_25,
         "result.structuredContent": V2025_06_18,
         "content.audio": V2025_03_26,
         "content.resource_link": V2025_06_18,

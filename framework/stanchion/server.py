@@ -13,7 +13,7 @@ from .catalog import Catalog
 from .chain import AnyLayer, Chain, Middleware
 from .edge import Edge, Reply
 from .errors import ConfigurationError
-from .handlers import implementation
+from .features.lifecycle import implementation
 from .jsonvalue import faults_of
 from .kernel import Kernel
 from .life import SharedLife
@@ -44,7 +44,7 @@ class Server:
         icons: Icons as the specification has them.
         debug: Whether every layer is checked for misuse, which costs time.
         chain: The layers, outermost first.
-        catalog: The tools.
+        tools: The tools.
         threads: The worker threads of sync tools.
     """
 
@@ -101,7 +101,7 @@ class Server:
         self.icons = tuple(icons)
         self.debug = debug
         self.chain = Chain(middleware)
-        self.catalog = Catalog(page_size)
+        self.tools = Catalog[Tool](Tool.kind, page_size)
         self._max_calls = max_calls
         self._max_threads = max_threads
         self._max_waiting_for_thread = max_waiting_for_thread
@@ -161,7 +161,7 @@ class Server:
 
         Raises:
             InvalidTool: The name, a parameter or the return type cannot be served.
-            DuplicateTool: The name is taken and *replace* is false.
+            DuplicateTarget: The name is taken and *replace* is false.
             ConfigurationError: The server has started and the tool does not fit its chain.
         """
         # The caller's locals: annotations may name classes defined beside the function.
@@ -184,10 +184,10 @@ class Server:
         """Add a tool made by hand; also while serving.
 
         Raises:
-            DuplicateTool: The name is taken and *replace* is false.
+            DuplicateTarget: The name is taken and *replace* is false.
             ConfigurationError: The server has started and the tool does not fit its chain.
         """
-        self.catalog.add(tool, replace=replace)
+        self.tools.add(tool, replace=replace)
 
     def remove_tool(self, name: str) -> None:
         """Remove a tool, also while serving; calls of it that are running go on.
@@ -195,7 +195,7 @@ class Server:
         Raises:
             KeyError: There is no such tool.
         """
-        self.catalog.remove(name)
+        self.tools.remove(name)
 
     # What a subclass may override.
 

@@ -14,8 +14,9 @@ from .errors import InvalidTool
 from .handler import innermost, is_async, name_of, takes_call
 from .jsonvalue import JsonSchema, faults_of
 from .mirror import mirrors_of
-from .protocol import FIELD_SINCE, LATEST_MODERN_VERSION, at_least
+from .protocol import LATEST_MODERN_VERSION
 from .results import ToolResult
+from .target import Kind, Target
 
 if TYPE_CHECKING:
     from .schema import Signature
@@ -30,7 +31,7 @@ NAME_PATTERN = re.compile(r"[A-Za-z0-9_./-]{1,128}")
 EMPTY_SCHEMA: JsonSchema = {"type": "object", "additionalProperties": False}
 
 
-class Tool:
+class Tool(Target):
     """One tool.
 
     Made by `@server.tool` from a typed function, or by hand from a JSON Schema and a handler
@@ -53,6 +54,8 @@ class Tool:
         policies: The same, once it is served as the layers' types have it: `{"timeout": 5.0}`.
         blocking: False if a sync handler may run on the event loop.
     """
+
+    kind = Kind("tool", "tools", "tools/call")
 
     def __init__(
         self,
@@ -79,18 +82,20 @@ class Tool:
         # With the first tool, not with `import stanchion`: pydantic is dear to import.
         from .conversion import to_object_result, to_result
 
-        self.name = name
+        super().__init__(
+            name,
+            name,
+            title=title,
+            description=description,
+            icons=icons,
+            tags=tags,
+            meta=meta,
+            policies=policies,
+        )
         self.handler = handler
         self.input_schema = EMPTY_SCHEMA if input_schema is None else input_schema
         self.output_schema = output_schema
-        self.title = title
-        self.description = description
         self.annotations = annotations
-        self.icons = tuple(icons)
-        self.tags = frozenset(tags)
-        self.meta = meta
-        self.declared_policies: Mapping[str, Any] = policies or {}
-        self.policies = self.declared_policies
         self.blocking = blocking
         self._signature = signature
         self._serialise: Callable[[Any], ToolResult] = (
@@ -150,21 +155,10 @@ class Tool:
 
     def wire(self, version: str) -> dict[str, Any]:
         """Give the tool as a peer of *version* may see it in `tools/list`."""
-        optional = {
-            "title": self.title,
-            "description": self.description,
-            "outputSchema": self.output_schema,
-            "annotations": self.annotations,
-            "icons": self.icons or None,
-            "_meta": self.meta,
-        }
-        wired: dict[str, Any] = {"name": self.name, "inputSchema": self.input_schema}
-        for field, value in optional.items():
-            since = FIELD_SINCE.get(f"tool.{field}")
-            if value is not None and (since is None or at_least(version, since)):
-                wired[field] = value
-
-        return wired
+        wired = {"name": self.name, "inputSchema": self.input_schema}
+        return self._with_optional(
+            wired, version, outputSchema=self.output_schema, annotations=self.annotations
+        )
 
     def decode_strings(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         """Decode arguments that came as JSON strings though no string is declared for them.
@@ -226,6 +220,3 @@ class Tool:
         if faults:
             problem = "; ".join(map(str, faults))
             raise InvalidTool(self.name, f"what peers are told of it is no JSON: {problem}")
-
-    def __repr__(self) -> str:
-        return f"<Tool {self.name}>"

@@ -18,6 +18,7 @@ from stanchion import (
     Next,
     Once,
     Result,
+    Target,
     TimedOut,
     Tool,
     ToolResult,
@@ -68,7 +69,7 @@ class Sandbox(Middleware):
         self._timeout = _checked("timeout", Timeout, timeout)
         self._max_output = _checked("max_output", MaxOutput, max_output)
 
-    def applies(self, target: Tool | None) -> bool:
+    def applies(self, target: Target | None) -> bool:
         """Say yes to every tool; for a name that matches none, nothing runs."""
         return target is not None
 

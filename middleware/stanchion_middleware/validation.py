@@ -24,6 +24,7 @@ from stanchion import (
     Outcome,
     Outside,
     Result,
+    Target,
     Tool,
     ToolResult,
     json_depth,
@@ -88,18 +89,19 @@ class Validation(Middleware):
         # Weak, so that tools that come and go while serving leave nothing behind.
         self._compiled: WeakKeyDictionary[Tool, _Schemas] = WeakKeyDictionary()
 
-    def applies(self, target: Tool | None) -> bool:
+    def applies(self, target: Target | None) -> bool:
         """Say yes to every tool; a name that matches none has no schema."""
         return target is not None
 
-    def prepare(self, target: Tool) -> None:
+    def prepare(self, target: Target) -> None:
         """Compile the schemas of *target*.
 
         Raises:
             InvalidTool: A schema is invalid, declares a dialect that is not supported, or refers
                 to something outside of itself.
         """
-        self._compiled[target] = _Schemas(target)
+        tool = cast("Tool", target)  # the layer is for tools only
+        self._compiled[tool] = _Schemas(tool)
 
     async def __call__(self, next: Next) -> Result:
         """Check the arguments, run the rest of the chain, and check its result.

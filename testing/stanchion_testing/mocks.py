@@ -13,7 +13,7 @@ from stanchion import (
     Peer,
     Principal,
     Result,
-    Tool,
+    Target,
     ToolResult,
 )
 
@@ -21,7 +21,7 @@ from stanchion import (
 def make_call(
     method: str = "tools/call",
     *,
-    target: Tool | None = None,
+    target: Target | None = None,
     target_name: str | None = None,
     arguments: Mapping[str, Any] | None = None,
     meta: Mapping[str, Any] | None = None,
@@ -30,7 +30,7 @@ def make_call(
 ) -> Call:
     """Make a call as the kernel would, for a layer under test."""
     peer = Peer("memory", version, client={"name": "test", "version": "1"}, capabilities={})
-    name = target_name if target is None else target.name
+    name = target_name if target is None else target.key
     return Call(
         method,
         peer,

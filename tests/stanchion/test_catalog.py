@@ -9,7 +9,7 @@ import pytest
 
 from stanchion import (
     ConfigurationError,
-    DuplicateTool,
+    DuplicateTarget,
     InvalidTool,
     Middleware,
     Server,
@@ -32,28 +32,28 @@ async def names_seen(peer):
 class TestNames:
     def test_duplicates(self):
         """A taken name is refused, and what stood there stays."""
-        catalog = Catalog(10)
+        catalog = Catalog(Tool.kind, 10)
         first = tool("a")
         catalog.add(first)
-        with pytest.raises(DuplicateTool) as raised:
+        with pytest.raises(DuplicateTarget) as raised:
             catalog.add(tool("a"))
 
-        assert raised.value.tool == "a"
-        assert catalog.get("a").tool is first
+        assert raised.value.target == "a"
+        assert catalog.get("a").target is first
         assert len(catalog) == 1
 
     def test_replace(self):
         """`replace=True` puts the new tool in the old one's place, or adds it."""
-        catalog = Catalog(10)
+        catalog = Catalog(Tool.kind, 10)
         second = tool("a")
         catalog.add(tool("a"), replace=True)
         catalog.add(second, replace=True)
-        assert catalog.get("a").tool is second
+        assert catalog.get("a").target is second
         assert list(catalog) == [second]
 
     def test_order(self):
         """Tools are listed by name, whatever order they came in."""
-        catalog = Catalog(10)
+        catalog = Catalog(Tool.kind, 10)
         for name in ("b", "a/b", "c", "a"):
             catalog.add(tool(name))
 
@@ -63,7 +63,7 @@ class TestNames:
     def test_remove_unknown(self):
         """Removing what is not there is a KeyError."""
         with pytest.raises(KeyError):
-            Catalog(10).remove("a")
+            Catalog(Tool.kind, 10).remove("a")
 
         with pytest.raises(KeyError):
             Server("test").remove_tool("a")
@@ -75,7 +75,7 @@ class TestNames:
         @server.tool
         def find(): ...
 
-        with pytest.raises(DuplicateTool):
+        with pytest.raises(DuplicateTarget):
             server.tool(find)
 
         server.tool(replace=True)(find)
@@ -253,7 +253,7 @@ class TestPages:
         server = Server("test", page_size=1)
         server.add_tool(tool("a"))
         async with server:
-            catalog = server.catalog
+            catalog = server.tools
             for number in range(MAX_CACHED_PAGES + 10):
                 cursor = encode_cursor("tools", f"Z{number}")
                 assert len(catalog.page(make_call("tools/list"), cursor).entries) == 1
@@ -262,7 +262,7 @@ class TestPages:
 
     def test_before_the_start(self):
         """A catalog that was never opened has pages as well."""
-        catalog = Catalog(1)
+        catalog = Catalog(Tool.kind, 1)
         catalog.add(tool("a"))
         page = catalog.page(make_call("tools/list"), None)
         assert [entry["name"] for entry in page.entries] == ["a"]

@@ -93,11 +93,11 @@ def test_application_codes_stay_out_of_the_reserved_range():
 def test_fields():
     """Each error carries its fields, and its message is made of them."""
     assert str(InvalidTool("t", "no")) == "tool 't': no"
-    unenforced = UnenforcedPolicy("t", "roles", known=["a", "b"])
-    assert (unenforced.tool, unenforced.policy) == ("t", "roles")
+    unenforced = UnenforcedPolicy("tool", "t", "roles", known=["a", "b"])
+    assert (unenforced.target, unenforced.policy) == ("t", "roles")
     assert "a, b" in str(unenforced)
-    invalid = InvalidPolicy("t", "timeout", "sandbox", "no number")
-    assert (invalid.tool, invalid.policy, invalid.layer) == ("t", "timeout", "sandbox")
+    invalid = InvalidPolicy("tool", "t", "timeout", "sandbox", "no number")
+    assert (invalid.target, invalid.policy, invalid.layer) == ("t", "timeout", "sandbox")
     assert MethodNotFound("x").method == "x"
     missing = MissingCapability({"sampling": {}})
     assert missing.detail == {"requiredCapabilities": {"sampling": {}}}

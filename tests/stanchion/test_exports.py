@@ -14,16 +14,17 @@ import pytest
 PUBLIC = {
     "stanchion": """
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer Audio Block Call CallError Chain ChainFrozen
-        ConfigurationError Connection Crashed Denied DuplicateTool EVERY_REQUEST
+        ConfigurationError Connection Crashed Denied DuplicateTarget EVERY_REQUEST
         EmbeddedResource Era Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
         HeaderMismatch Image Inside InvalidArguments InvalidParams InvalidPolicy
-        InvalidRequest InvalidResult InvalidTool LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
+        InvalidPrompt InvalidRequest InvalidResource InvalidResult InvalidTarget InvalidTool Kind
+        LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
         LEGACY_VERSIONS Layer LayerMisuse Limited Link MODERN_VERSIONS Message
         MethodNotFound Middleware MissingCapability NO_REPLY Next Notification Once
         OrderViolation Outcome Outside OverBudget PageResult ParseError Peer PlainResult
         Principal ProtocolError Redactor Refusal Reply Request RequestId ResourceLink
         Response Result Rule SUPPORTED_VERSIONS Send Server StanchionError State StateKey
-        Text Threads TimedOut Tool ToolError ToolResult Unauthenticated Unavailable
+        Target Text Threads TimedOut Tool ToolError ToolResult Unauthenticated Unavailable
         UnenforcedPolicy UnknownTarget UnsupportedVersion call_error_in decode encode_error
         era_of_message escape_pointer http_status is_cancellation json_depth json_size
         layer_name serve_stream

@@ -44,7 +44,7 @@ def test_unenforced():
     with pytest.raises(UnenforcedPolicy) as raised:
         check_policies(tool(timeout=5, rolls={"a"}), [Timeout(), Roles()])
 
-    assert (raised.value.tool, raised.value.policy) == ("t", "rolls")
+    assert (raised.value.target, raised.value.policy) == ("t", "rolls")
     assert "the chain enforces: roles, scope, timeout" in str(raised.value)
 
 
@@ -65,7 +65,7 @@ def test_wrong_type(value):
         check_policies(tool(timeout=value), [Timeout()])
 
     error = raised.value
-    assert (error.tool, error.policy, error.layer) == ("t", "timeout", "timeout")
+    assert (error.target, error.policy, error.layer) == ("t", "timeout", "timeout")
     assert "s3cret" not in str(error)
 
 
@@ -167,7 +167,7 @@ class TestServer:
 
         shared = Tool("t", lambda arguments: None, policies={"rate": "10/minute"})
         for server in [Server("a", middleware=[Rate()]), Server("b", middleware=[Rate()])] * 2:
-            if not len(server.catalog):
+            if not len(server.tools):
                 server.add_tool(shared)
 
             async with server:

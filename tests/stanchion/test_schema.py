@@ -478,7 +478,7 @@ class TestAnnotations:
         @server.tool(name="called")
         def called(x: Local) -> Local: ...
 
-        for tool in server.catalog:
+        for tool in server.tools:
             assert tool.input_schema["$defs"]["Local"]["properties"] == {
                 "field": {"type": "integer"}
             }
@@ -494,7 +494,7 @@ class TestAnnotations:
         @server.tool
         def local(x: Shadow): ...
 
-        (tool,) = server.catalog
+        (tool,) = server.tools
         assert list(tool.input_schema["$defs"]["Shadow"]["properties"]) == ["of_function"]
 
     def test_strangers_do_not_shadow(self):
@@ -505,6 +505,6 @@ class TestAnnotations:
 
         server = Server("test")
         server.tool(module_level)
-        (tool,) = server.catalog
+        (tool,) = server.tools
         assert list(tool.input_schema["$defs"]["Shadow"]["properties"]) == ["of_module"]
         assert Shadow(of_function=1)

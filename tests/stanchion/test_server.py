@@ -74,7 +74,7 @@ class TestConfiguration:
         )  # fmt: skip
         def tool(): ...
 
-        (made,) = server.catalog
+        (made,) = server.tools
         assert made.policies == {"timeout": 5, "roles": {"clerk"}}
         assert (made.title, made.description, made.meta) == ("T", "D.", {"m": 1})
         assert (made.annotations, made.tags) == ({"readOnlyHint": True}, {"x"})

@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from stanchion import EVERY_REQUEST, Middleware, Server, Tool
-from stanchion.handlers import Handlers, implementation
+from stanchion.features import features_of
+from stanchion.features.lifecycle import implementation
 from stanchion.protocol import (
     CLIENT_REQUESTS,
     META_SERVER,
@@ -124,7 +125,7 @@ async def test_an_empty_server_declares_nothing_and_serves_no_lists(judged):
 async def test_every_method_without_a_handler_is_not_found(judged, version):
     """A method that the version has and the server does not serve is -32601, 404 when modern."""
     server = described()
-    served = Handlers(server).by_method
+    served = {method for feature in features_of(server) for method in feature.methods}
     async with server:
         peer = await judged(server, version)
         for (name, in_version), method in CLIENT_REQUESTS.items():
@@ -259,8 +260,7 @@ async def test_a_header_that_repeats_an_argument_must_agree(judged, headers, cod
 
 
 async def test_ping_has_a_handler_for_those_who_ask_what_is_served():
-    """The kernel answers ping itself; the table of handlers names it all the same."""
-    handlers = Handlers(Server("s"))
-    assert (await handlers.by_method["ping"](None)).fields == {}
-    assert handlers.serves(CLIENT_REQUESTS["ping", LEGACY])
-    assert not handlers.serves(CLIENT_REQUESTS["tools/list", LEGACY])
+    """The kernel answers ping itself; the feature names it all the same."""
+    lifecycle, *_ = features_of(Server("s"))
+    assert (await lifecycle.methods["ping"](None)).fields == {}
+    assert lifecycle.capabilities(LEGACY) == {}

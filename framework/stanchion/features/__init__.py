@@ -1,0 +1,21 @@
+"""The features of the protocol, one file each: what a server serves of it, by method.
+
+Serving another part of the protocol means adding a `Feature` to `features_of`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .feature import Feature as Feature
+from .lifecycle import Lifecycle
+from .tools import Tools
+
+if TYPE_CHECKING:
+    from ..server import Server
+
+
+def features_of(server: Server) -> list[Feature]:
+    """Make the features of *server*, in the order in which their capabilities are declared."""
+    features: list[Feature] = [Tools(server)]
+    return [Lifecycle(server, features), *features]

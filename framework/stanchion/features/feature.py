@@ -1,0 +1,50 @@
+"""The base of a feature: its methods, its targets, and the capability that announces it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sized
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..call import Call
+from ..catalog import Encode, Entry
+from ..chain import Layer, Link
+from ..target import Target
+
+if TYPE_CHECKING:
+    from ..server import Server
+
+CompileTarget = Callable[[str, Target, Layer], Link]
+"""Links the chain of a method and a target around an innermost layer."""
+
+
+class Feature:
+    """One part of the protocol as one server serves it.
+
+    Attributes:
+        capability: The server capability that announces it, or None where every server has it.
+        methods: `{method: innermost layer}`. Where calls of a method have targets, the layer is
+            for names that match none.
+        registered: What there is of it; the capability is declared while this is not empty.
+    """
+
+    capability: ClassVar[str | None] = None
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.methods: Mapping[str, Layer] = {}
+        self.registered: Sized = ()
+
+    def declare(self, version: str) -> dict[str, Any]:
+        """Give the value of the capability for a peer of *version*."""
+        return {}
+
+    def resolvers(self) -> Mapping[str, Callable[[Call], Entry[Any] | None]]:
+        """Give `{method: what finds a call's target}` for the methods whose calls have one."""
+        return {}
+
+    def open(self, compile: CompileTarget, encode: Encode) -> None:
+        """Compile the chain of every target; called when the server starts.
+
+        Raises:
+            ConfigurationError: A target's policies or schemas do not fit the chain.
+        """

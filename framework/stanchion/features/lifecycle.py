@@ -1,0 +1,82 @@
+"""The life of a connection: the handshake, discovery and ping."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..chain import Next
+from ..protocol import FIELD_SINCE, LATEST_MODERN_VERSION, SUPPORTED_VERSIONS, at_least
+from ..results import PlainResult, Result
+from .feature import Feature
+
+if TYPE_CHECKING:
+    from ..server import Server
+
+
+class Lifecycle(Feature):
+    """What every server serves: `initialize`, `server/discover` and `ping`."""
+
+    def __init__(self, server: Server, features: Sequence[Feature]) -> None:
+        """Take the other features, whose capabilities are declared here."""
+        super().__init__(server)
+        self._features = features
+        self.methods = {
+            "initialize": self.initialize,
+            "ping": self.ping,
+            "server/discover": self.discover,
+        }
+
+    def capabilities(self, version: str) -> dict[str, Any]:
+        """Give what the server can do for a peer of *version*, from what is registered."""
+        return {
+            feature.capability: feature.declare(version)
+            for feature in self._features
+            if feature.capability is not None and len(feature.registered)
+        }
+
+    async def initialize(self, next: Next) -> Result:
+        """Answer the legacy handshake with the version that the gate negotiated."""
+        version = next.call.peer.version
+        fields: dict[str, Any] = {
+            "protocolVersion": version,
+            "capabilities": self.capabilities(version),
+            "serverInfo": implementation(self.server, version),
+        }
+        if self.server.instructions is not None:
+            fields["instructions"] = self.server.instructions
+
+        return PlainResult(fields)
+
+    async def ping(self, next: Next) -> Result:
+        """Answer a ping; the kernel answers before the chain, this names the method as served."""
+        return PlainResult({})
+
+    async def discover(self, next: Next) -> Result:
+        """Answer a modern peer that asks what the server is."""
+        fields: dict[str, Any] = {
+            "supportedVersions": list(SUPPORTED_VERSIONS),
+            "capabilities": self.capabilities(LATEST_MODERN_VERSION),
+            "ttlMs": 0,
+            "cacheScope": "public",
+        }
+        if self.server.instructions is not None:
+            fields["instructions"] = self.server.instructions
+
+        return PlainResult(fields)
+
+
+def implementation(server: Server, version: str) -> dict[str, Any]:
+    """Describe *server* as a peer of *version* may know it."""
+    fields: dict[str, Any] = {"name": server.name, "version": server.version}
+    optional = {
+        "title": server.title,
+        "description": server.description,
+        "websiteUrl": server.website_url,
+        "icons": server.icons or None,
+    }
+    return fields | {
+        field: value
+        for field, value in optional.items()
+        if value is not None and at_least(version, FIELD_SINCE[f"implementation.{field}"])
+    }

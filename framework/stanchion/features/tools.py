@@ -1,0 +1,66 @@
+"""Tools: `tools/list` and `tools/call`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..call import Call
+from ..catalog import Encode, Entry
+from ..chain import Next
+from ..errors import UnknownTarget
+from ..mirror import check_mirrors
+from ..protocol import Era
+from ..results import PageResult, Result, ToolResult
+from .feature import CompileTarget, Feature
+
+if TYPE_CHECKING:
+    from ..server import Server
+    from ..tool import Tool
+
+
+class Tools(Feature):
+    """The tools of a server."""
+
+    capability = "tools"
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self.registered = server.tools.names
+        self.methods = {"tools/list": self.list, "tools/call": self.unknown}
+        self._entries = server.tools.entries
+
+    def resolvers(self) -> Mapping[str, Callable[[Call], Entry[Any] | None]]:
+        """Find the tool that a call names."""
+        return {"tools/call": self._resolve}
+
+    def open(self, compile: CompileTarget, encode: Encode) -> None:
+        """Compile the chain of every tool."""
+        tools = self.server.tools
+        tools.open(self.server.chain, lambda tool: compile("tools/call", tool, self.call), encode)
+
+    async def list(self, next: Next) -> PageResult:
+        """Give a page of the tools that the caller may see."""
+        call = next.call
+        return self.server.tools.page(call, call.params.get("cursor"))
+
+    def call(self, next: Next) -> Awaitable[ToolResult]:
+        """Run the tool that the call names; no coroutine itself, on the path of every call."""
+        call = next.call
+        tool: Tool = call.target  # pyright: ignore[reportAssignmentType] # compiled for tools
+        if tool.mirrors and call.peer.headers and call.peer.era is Era.MODERN:
+            # Here, not at the gate: a tool that is hidden from the caller must look like none.
+            check_mirrors(tool.mirrors, call.peer.headers, call.params.get("arguments") or {})
+
+        return tool.run(call, self.server.threads)
+
+    async def unknown(self, next: Next) -> Result:
+        """Refuse a name that matches no tool, once the chain for no target has let it through.
+
+        Raises:
+            UnknownTarget: Always.
+        """
+        raise UnknownTarget("tool", next.call.target_name or "")
+
+    def _resolve(self, call: Call) -> Entry[Any] | None:
+        return self._entries.get(call.target_name or "")
