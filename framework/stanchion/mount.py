@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .call import Call
 from .catalog import Catalog, Entry, Staged, commit, hides
-from .chain import Chain, Link, Middleware, Next
+from .chain import AnyLayer, Chain, Link, Middleware, Next
 from .errors import ChainFrozen, ConfigurationError
 from .results import Result
 from .target import Target
@@ -49,8 +49,8 @@ class Mounts:
 
         The policies that a target of *other* declares are checked and enforced by the chain of
         *other*, with which it starts; this server's chain sees *policies* in their place. What
-        either chain hides is not listed. Limits of *other* as a server, such as `max_calls`, and
-        its layers for lists do not take part.
+        either chain hides is not listed. What *other* is as a server by itself, such as its
+        `max_calls`, its draining and its layers for lists, does not take part.
 
         Raises:
             DuplicateTarget: A name is taken here; nothing is mounted then.
@@ -98,6 +98,18 @@ def reach(server: Server) -> Iterator[Server]:
     yield server
     for other in server.mounts.servers:
         yield from reach(other)
+
+
+def passed(
+    chain: Chain, method: str, target: Target | None
+) -> Iterator[tuple[AnyLayer, Target | None]]:
+    """Give every layer that a call passes, with the target that it sees, through all mounts."""
+    for layer in chain.select(method, target):
+        yield layer, target
+
+    if target is not None and target.mounted is not None:
+        mounted = target.mounted
+        yield from passed(mounted.mount.chain, method, mounted.entry.target)
 
 
 class Mount:

@@ -62,13 +62,19 @@ def as_step(step: Step) -> Tool:
 
     Raises:
         ConfigurationError: It is neither a tool nor a handler over raw arguments, or a tool with
-            policies, which no layer would enforce here.
+            policies, or of a mounted server, whose layers would not run here.
     """
     if isinstance(step, Tool):
         if step.declared_policies:
             raise ConfigurationError(
                 f"tool {step.name!r} asks for the policies {', '.join(step.declared_policies)}, "
                 "which no layer enforces for a part of another tool; declare them on the whole"
+            )
+
+        if step.mounted is not None:
+            raise ConfigurationError(
+                f"tool {step.name!r} is a mounted server's, whose chain a composition would pass "
+                "by; compose it in that server"
             )
 
         return step

@@ -475,6 +475,15 @@ class TestBuilding:
             with pytest.raises(ConfigurationError, match="roles"):
                 build(step)
 
+    def test_mounted_step(self):
+        """A mounted tool is no step either: the chain of its server would be passed by."""
+        inner, outer = Server("inner"), Server("outer")
+        inner.add_tool(Tool("a", echo))
+        outer.mount(inner, "in/")
+        (mounted,) = outer.tools
+        with pytest.raises(ConfigurationError, match="mounted"):
+            pipeline(mounted)
+
     def test_not_a_typed_function(self):
         """A composition has no signature to make a schema from; `server.tool` refuses it."""
         with pytest.raises(InvalidTool):
