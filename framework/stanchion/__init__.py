@@ -5,6 +5,7 @@ General layout, from the ground up; a module imports only from those above it:
     outcome, errors           the tree of errors and the outcomes they stand for
     wire                      JSON-RPC: bytes to a message and back, no MCP
     protocol, gate            MCP as tables, and the pure functions that read them
+    content, streaming        blocks for the model, in results and while a call still runs
     peer, call, results       what travels: who asks, what is asked, what is answered
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains

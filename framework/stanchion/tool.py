@@ -41,7 +41,8 @@ class Tool(Target):
     Attributes:
         name: 1 to 128 characters of `A-Z a-z 0-9 _ . - /`.
         handler: `handler(arguments)` or `handler(arguments, call)`, where *arguments* is the
-            JSON object that came; for a tool made from a function, the function.
+            JSON object that came, or what `pipeline` and its kin give; for a tool made from a
+            function, the function.
         input_schema: The JSON Schema of the arguments; of `"type": "object"`.
         output_schema: The JSON Schema of the structured result, or None.
         title: A name for people.

@@ -235,6 +235,30 @@ class TestParallel:
         assert SECRET not in raised.value.message
         assert caplog.records
 
+    async def test_branches_stream_side_by_side(self):
+        """Every branch may stream and report progress; the numbers of all together rise."""
+        server = Server("test")
+
+        async def speak(name: str, call: Call) -> str:
+            async with call.stream() as stream:
+                for _ in range(3):
+                    await stream.send(name)
+                    await call.progress(1, 2)
+
+            return name
+
+        speaker = Tool.from_function(speak)
+        branches = {"typed": speaker, "piped": pipeline(speaker), "raw": echo}
+        server.add_tool(Tool("all", parallel(branches), input_schema=OPEN))
+        async with connect(server) as peer:
+            answer = await peer.call_tool("all", {"name": "x"}, meta={"progressToken": "t"})
+            sent = [each["params"] for each in peer.notifications]
+
+        assert answer.structured["piped"] == {"result": "x"}
+        assert [params.get("message") for params in sent].count("x") == 6
+        numbers = [params["progress"] for params in sent]
+        assert numbers == sorted(set(numbers))
+
     async def test_wrapped_words(self):
         """A tool's own words count though a task group has wrapped them."""
         wrapped = ExceptionGroup("group", [ToolError("out of paper")])

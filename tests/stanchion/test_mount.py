@@ -340,6 +340,20 @@ class TestVisibility:
 
         anyio.run(compare)
 
+    async def test_pages_through_a_mount(self):
+        """A hidden tool leaves no gap, and pages are those of the outer server."""
+        names = [tool(f"t{index}", tags=["hidden"] if index % 2 else []) for index in range(9)]
+        inner = server_of("desk", *names, middleware=[Hides()], page_size=1)
+        outer = server_of("outer", "desk/t4b", page_size=2)
+        outer.mount(inner, "desk/")
+        async with connect(outer) as peer:
+            page = await peer.request("tools/list")
+            assert [each["name"] for each in page["tools"]] == ["desk/t0", "desk/t2"]
+            inner.remove_tool("t2")
+            rest = await peer.request("tools/list", {"cursor": page["nextCursor"]})
+            assert [each["name"] for each in rest["tools"]] == ["desk/t4", "desk/t4b"]
+            assert len(await peer.list_tools()) == 5
+
 
 class TestPolicies:
     async def test_the_inner_chain_enforces(self):
