@@ -10,9 +10,9 @@ General layout, from the ground up; a module imports only from those above it:
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains
     schema, returns, tool     typed functions as tools
-    compose, mount            tools made of others, and servers inside servers
     features                  the protocol's features, one file each
     edge                      the one place where results and errors become the wire
+    compose, mount            tools made of others, and servers inside servers
     redaction, sensitive      secrets out of what is logged
     kernel, server            a message through the chain, and the server's life
     stream, plugins           for transports, and how they are found
