@@ -5,12 +5,14 @@ General layout, from the ground up; a module imports only from those above it:
     outcome, errors           the tree of errors and the outcomes they stand for
     wire                      JSON-RPC: bytes to a message and back, no MCP
     protocol, gate            MCP as tables, and the pure functions that read them
+    content, streaming        blocks for the model, in results and while a call still runs
     peer, call, results       what travels: who asks, what is asked, what is answered
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains
     schema, returns, tool     typed functions as tools
     features                  the protocol's features, one file each
     edge                      the one place where results and errors become the wire
+    compose, mount            tools made of others, and servers inside servers
     redaction, sensitive      secrets out of what is logged
     kernel, server            a message through the chain, and the server's life
     stream, plugins           for transports, and how they are found
@@ -34,6 +36,9 @@ from .chain import Link as Link
 from .chain import Middleware as Middleware
 from .chain import Next as Next
 from .chain import layer_name as layer_name
+from .compose import fan_out_fan_in as fan_out_fan_in
+from .compose import parallel as parallel
+from .compose import pipeline as pipeline
 from .content import AnyBlock as AnyBlock
 from .content import Audio as Audio
 from .content import Block as Block
@@ -109,6 +114,8 @@ from .results import Result as Result
 from .results import ToolResult as ToolResult
 from .server import Server as Server
 from .stream import serve_stream as serve_stream
+from .streaming import META_CONTENT as META_CONTENT
+from .streaming import Stream as Stream
 from .target import Kind as Kind
 from .target import Target as Target
 from .threads import Threads as Threads

@@ -11,6 +11,7 @@ import anyio
 
 from .peer import Peer, Principal
 from .protocol import META_PROGRESS_TOKEN
+from .streaming import Stream
 from .wire import RequestId, encode_notification, unicode_text
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ Send = Callable[[bytes], Awaitable[None]]
 
 EMPTY: Mapping[str, Any] = {}
 FOREVER = float("inf")
+
+CHUNK_STEP = 2.0**-20
+"""How far a chunk of a stream moves the progress: so little that it hides no real progress."""
 
 
 def new_correlation_id() -> str:
@@ -151,7 +155,7 @@ class Call:
         self._stopped_by: Refusal | None = None
         self._state: State | None = None
         self.result_meta: Mapping[str, Any] = EMPTY
-        self._progress: float | None = None
+        self._progress: tuple[float, float | None] | None = None  # the number, and of how much
         self._correlation_id: str | None = None
         self._new_correlation_id = new_correlation_id
 
@@ -236,21 +240,53 @@ class Call:
 
         Source: MCP 2026-07-28, basic/utilities/progress.
         """
-        token = self.progress_token
         # JSON has no form for NaN and the infinities.
-        if token is None or not math.isfinite(progress):
+        if self.progress_token is None or not math.isfinite(progress):
             return
 
-        if self._progress is not None and progress <= self._progress:
+        if self._progress is not None and progress <= self._progress[0]:
             return
 
-        self._progress = progress
-        params: dict[str, Any] = {"progressToken": token, "progress": progress}
-        if total is not None and math.isfinite(total):
+        if total is not None and not math.isfinite(total):
+            total = None
+
+        self._progress = (progress, total)
+        await self._send_progress(message)
+
+    def stream(self) -> Stream:
+        """Give a stream that sends the client content while the call runs; see `Stream`."""
+        return Stream(self)
+
+    async def send_chunk(self, message: str | None, meta: Mapping[str, Any]) -> None:
+        """Send a chunk as the next progress notification, *meta* as its `_meta`; for `Stream`.
+
+        The number rises by about a millionth and the total stays, so that what the handler
+        itself reports with `progress` is still seen. Nothing is sent without a token.
+        """
+        if self.progress_token is None:
+            return
+
+        number, total = 0.0, None
+        if self._progress is not None:
+            last, total = self._progress
+            number = max(last + CHUNK_STEP, math.nextafter(last, math.inf))
+
+        self._progress = (number, total)
+        await self._send_progress(message, meta)
+
+    async def _send_progress(
+        self, message: str | None, meta: Mapping[str, Any] | None = None
+    ) -> None:
+        number, total = self._progress or (0.0, None)
+        params: dict[str, Any] = {"progressToken": self.progress_token, "progress": number}
+        if total is not None:
             params["total"] = total
 
         if message is not None:
             params["message"] = unicode_text(message)
+
+        if meta is not None:
+            params["_meta"] = meta
 
         await self.notify("notifications/progress", params)
 

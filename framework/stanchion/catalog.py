@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from .call import Call
 from .chain import Chain, Link, Middleware
@@ -34,6 +34,26 @@ class Entry(Generic[T]):
         self.visible: Sequence[Callable[[Target, Call], bool]] = ()
 
 
+Staged: TypeAlias = "list[tuple[Catalog[Any], Entry[Any]]]"
+"""Entries that have been checked and compiled, and the catalogs that they are for."""
+
+
+class Follower(Protocol[T]):
+    """What mirrors a catalog, such as a mount of its server in another."""
+
+    def stage(self, entry: Entry[T], /) -> Staged:
+        """Check that *entry* can be taken over, and give what is then to be put where.
+
+        Raises:
+            ConfigurationError: It cannot; the catalog then does not take it either.
+        """
+        ...
+
+    def removed(self, entry: Entry[T], /) -> None:
+        """Hear that *entry* is gone."""
+        ...
+
+
 class Catalog(Generic[T]):
     """The targets of one kind that a server offers, ordered by key.
 
@@ -57,6 +77,7 @@ class Catalog(Generic[T]):
         self._chain: Chain | None = None
         self._compile: Compile[T] | None = None
         self._encode: Encode | None = None
+        self._followers: list[Follower[T]] = []
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -76,18 +97,43 @@ class Catalog(Generic[T]):
             ConfigurationError: The target's policies or schemas do not fit the chain; nothing
                 has changed then.
         """
-        taken = self.entries.get(target.key)
-        if taken is not None and not replace:
+        commit(self.stage(target, replace=replace))
+
+    def stage(self, target: T, *, replace: bool = False) -> Staged:
+        """Check and compile *target* for here and for every catalog that follows this one.
+
+        Returns:
+            What is to be put where by `commit`, at once; nothing has changed yet.
+
+        Raises:
+            DuplicateTarget: As `add`.
+            ConfigurationError: As `add`.
+        """
+        if target.key in self.entries and not replace:
             raise DuplicateTarget(self.kind.noun, target.key)
 
         entry = Entry(target)
         self._prepare(entry)
-        self.entries[target.key] = entry
+        staged: Staged = [(self, entry)]
+        for follower in self._followers:
+            staged += follower.stage(entry)
+
+        return staged
+
+    def put(self, entry: Entry[T]) -> None:
+        """Take in an entry that was staged; for `commit`."""
+        key = entry.target.key
+        taken = self.entries.get(key)
+        self.entries[key] = entry
         self._filtered += bool(entry.visible) - (taken is not None and bool(taken.visible))
         if taken is None:
-            insort(self.names, target.key)
+            insort(self.names, key)
 
         self._pages.clear()
+
+    def follow(self, follower: Follower[T]) -> None:
+        """Tell *follower* of everything that is added or removed from now on."""
+        self._followers.append(follower)
 
     def remove(self, key: str) -> None:
         """Remove what is under *key*; calls of it that are running go on.
@@ -95,9 +141,12 @@ class Catalog(Generic[T]):
         Raises:
             KeyError: There is nothing.
         """
-        self._filtered -= bool(self.entries.pop(key).visible)
+        entry = self.entries.pop(key)
+        self._filtered -= bool(entry.visible)
         del self.names[bisect_left(self.names, key)]
         self._pages.clear()
+        for follower in self._followers:
+            follower.removed(entry)
 
     def open(self, chain: Chain, compile: Compile[T], encode: Encode) -> None:
         """Compile every target into *chain*; called when the server starts.
@@ -160,7 +209,28 @@ class Catalog(Generic[T]):
         entry.visible = [
             layer.visible for layer in layers if isinstance(layer, Middleware) and hides(layer)
         ]
+        if target.mounted is not None and target.mounted.hides():
+            entry.visible = [*entry.visible, target.mounted.visible]
+
         entry.link = self._compile(target)
+
+
+def commit(staged: Staged) -> None:
+    """Put everything that was staged in its place, or nothing.
+
+    Raises:
+        DuplicateTarget: Two of them have one place, which several ways of mounts lead to.
+    """
+    places: set[tuple[int, str]] = set()
+    for catalog, entry in staged:
+        place = (id(catalog), entry.target.key)
+        if place in places:
+            raise DuplicateTarget(catalog.kind.noun, entry.target.key)
+
+        places.add(place)
+
+    for catalog, entry in staged:
+        catalog.put(entry)
 
 
 def hides(layer: Middleware) -> bool:

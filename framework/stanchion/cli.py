@@ -29,6 +29,7 @@ from . import __version__
 from .chain import AnyLayer, Middleware, layer_name
 from .errors import ConfigurationError
 from .features import features_of
+from .mount import passed
 from .plugins import load_transport
 from .protocol import VERSIONS
 from .server import Server
@@ -197,8 +198,12 @@ def _print_all(server: Server) -> None:
     for tool in server.tools:
         typer.echo(f"tools/call {tool.name}")
         typer.echo(f"  {_line(server, 'tools/call', tool)}")
-        if tool.policies:
-            typer.echo(f"  policies: {_policies(tool.policies)}")
+        policies: dict[str, Any] = {}
+        for _, seen in passed(server.chain, "tools/call", tool):
+            policies |= {} if seen is None else seen.policies
+
+        if policies:
+            typer.echo(f"  policies: {_policies(policies)}")
 
     for method in (method for feature in features_of(server) for method in feature.methods):
         # The kernel answers a ping itself, and tools have had their lines.
@@ -208,20 +213,22 @@ def _print_all(server: Server) -> None:
 
 
 def _line(server: Server, method: str, target: Target | None) -> str:
-    layers = server.chain.select(method, target)
-    return " → ".join([*map(layer_name, layers), "handler"])
+    layers = [layer_name(layer) for layer, _ in passed(server.chain, method, target)]
+    return " → ".join([*layers, "handler"])
 
 
 def _table(server: Server, tool: Tool) -> Table:
     table = Table("", "layer", "policies", "is", box=None, title=tool.name, title_justify="left")
-    for place, layer in enumerate(server.chain.select("tools/call", tool), start=1):
-        table.add_row(str(place), layer_name(layer), _enforced(layer, tool), _origin(layer))
+    layers = passed(server.chain, "tools/call", tool)
+    for place, (layer, seen) in enumerate(layers, start=1):
+        enforced = "" if seen is None else _enforced(layer, seen)
+        table.add_row(str(place), layer_name(layer), enforced, _origin(layer))
 
     table.add_row("", "handler", "", _origin(tool.handler))
     return table
 
 
-def _enforced(layer: AnyLayer, tool: Tool) -> str:
+def _enforced(layer: AnyLayer, tool: Target) -> str:
     """Say what *tool* asks of *layer*, and what else it could ask."""
     if not isinstance(layer, Middleware):
         return ""

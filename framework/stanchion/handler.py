@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from .errors import InvalidTool
+
+if TYPE_CHECKING:
+    from .call import Call
+    from .threads import Threads
+
+
+class Composed(ABC):
+    """The root of handlers that are made of others, which may need the worker threads."""
+
+    @abstractmethod
+    async def __call__(self, arguments: Mapping[str, Any], call: Call, threads: Threads) -> Any:
+        """Run the whole; *threads* are the server's, for the parts that are sync."""
 
 
 def innermost(function: Callable[..., Any]) -> Callable[..., Any]:

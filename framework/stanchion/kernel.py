@@ -92,6 +92,9 @@ class Kernel:
         wrap = checked if server.debug else None
 
         def compile(method: str, target: Target | None, endpoint: Layer) -> Link:
+            if target is not None and target.mounted is not None:
+                endpoint = target.mounted
+
             return server.chain.compile(method, target, endpoint, wrap)
 
         for feature in features_of(server):

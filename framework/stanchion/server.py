@@ -17,6 +17,7 @@ from .features.lifecycle import implementation
 from .jsonvalue import faults_of
 from .kernel import Kernel
 from .life import SharedLife
+from .mount import Mounts
 from .order import check_order
 from .peer import Connection
 from .plugins import load_transport
@@ -45,6 +46,7 @@ class Server:
         debug: Whether every layer is checked for misuse, which costs time.
         chain: The layers, outermost first.
         tools: The tools.
+        mounts: The servers that are mounted in this one.
         threads: The worker threads of sync tools.
     """
 
@@ -102,6 +104,7 @@ class Server:
         self.debug = debug
         self.chain = Chain(middleware)
         self.tools = Catalog[Tool](Tool.kind, page_size)
+        self.mounts = Mounts(self)
         self._max_calls = max_calls
         self._max_threads = max_threads
         self._max_waiting_for_thread = max_waiting_for_thread
@@ -197,6 +200,21 @@ class Server:
         """
         self.tools.remove(name)
 
+    def mount(self, other: Server, prefix: str, **policies: Any) -> None:
+        """Serve another server's tools under a prefix, its chain inside ours; see `Mounts.add`.
+
+        Args:
+            other: The server; it starts and stops with this one.
+            prefix: What its names get in front here, such as `desk/`.
+            policies: What each of them asks of this server's own chain, such as `timeout=5`.
+
+        Raises:
+            DuplicateTarget: A name is taken here.
+            ConfigurationError: This server has started, *other* is or mounts this server, the
+                prefix does not fit a name, or a policy is not enforced here.
+        """
+        self.mounts.add(other, prefix, policies)
+
     # What a subclass may override.
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
@@ -238,11 +256,15 @@ class Server:
         self.threads = Threads(self._max_threads, max_waiting=self._max_waiting_for_thread)
         kernel = Kernel(self, self._edge, self._max_calls)
         self.chain.freeze()
+        self.mounts.freeze()
         async with AsyncExitStack() as layers:
             await layers.enter_async_context(self.lifespan())
             for layer in self.chain.layers:
                 if isinstance(layer, Middleware):
                     await _open(layer, layers)
+
+            for other in self.mounts.servers:
+                await layers.enter_async_context(other)
 
             self._kernel = kernel
             try:

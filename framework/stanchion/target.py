@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .protocol import FIELD_SINCE, at_least
+
+if TYPE_CHECKING:
+    from .mount import Mounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,11 @@ class Target:
         meta: What it carries in `_meta`.
         declared_policies: What it asks of the layers, as written.
         policies: The same, once it is served as the layers' types have it.
+        mounted: What runs it where it is another server's, or None.
     """
 
     kind: ClassVar[Kind]
+    mounted: Mounted | None = None
 
     def __init__(
         self,
@@ -62,6 +68,16 @@ class Target:
         self.meta = meta
         self.declared_policies: Mapping[str, Any] = policies or {}
         self.policies = self.declared_policies
+
+    def prefixed(self, prefix: str) -> Self:
+        """Give a copy whose key and name stand under *prefix*; for mounts.
+
+        Raises:
+            InvalidTarget: The name is then no name any more.
+        """
+        copied = copy(self)
+        copied.key, copied.name = prefix + self.key, prefix + self.name
+        return copied
 
     def wire(self, version: str) -> dict[str, Any]:
         """Give the target as a peer of *version* may see it in a list."""

@@ -6,12 +6,12 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from .call import Call
 from .decoding import decodable_properties, decode_strings
 from .errors import InvalidTool
-from .handler import innermost, is_async, name_of, takes_call
+from .handler import Composed, innermost, is_async, name_of, takes_call
 from .jsonvalue import JsonSchema, faults_of
 from .mirror import mirrors_of
 from .protocol import LATEST_MODERN_VERSION
@@ -41,7 +41,8 @@ class Tool(Target):
     Attributes:
         name: 1 to 128 characters of `A-Z a-z 0-9 _ . - /`.
         handler: `handler(arguments)` or `handler(arguments, call)`, where *arguments* is the
-            JSON object that came; for a tool made from a function, the function.
+            JSON object that came, or what `pipeline` and its kin give; for a tool made from a
+            function, the function.
         input_schema: The JSON Schema of the arguments; of `"type": "object"`.
         output_schema: The JSON Schema of the structured result, or None.
         title: A name for people.
@@ -105,7 +106,10 @@ class Tool(Target):
         self.mirrors = mirrors_of(self.name, self.input_schema)
         self._decodable = decodable_properties(self.input_schema)
         self._is_async = is_async(handler)
-        self._takes_call = signature is None and takes_call(name, handler)
+        self._composed = handler if isinstance(handler, Composed) else None
+        self._takes_call = (
+            signature is None and self._composed is None and takes_call(name, handler)
+        )
 
     @classmethod
     def from_function(
@@ -160,6 +164,16 @@ class Tool(Target):
             wired, version, outputSchema=self.output_schema, annotations=self.annotations
         )
 
+    def prefixed(self, prefix: str) -> Self:
+        """Give a copy of the tool whose name stands under *prefix*; for mounts.
+
+        Raises:
+            InvalidTool: The name is then too long, or the prefix has a character no name has.
+        """
+        copied = super().prefixed(prefix)
+        copied._check()  # noqa: SLF001 # its own class
+        return copied
+
     def decode_strings(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         """Decode arguments that came as JSON strings though no string is declared for them.
 
@@ -180,6 +194,9 @@ class Tool(Target):
             Unavailable: The handler is sync and no worker thread is free.
         """
         if self._signature is None:
+            if self._composed is not None:
+                return self._serialise(await self._composed(call.arguments, call, threads))
+
             args = (call.arguments, call) if self._takes_call else (call.arguments,)
             kwargs: dict[str, Any] = {}
         else:

@@ -137,6 +137,30 @@ def test_all_chains_are_printed_line_by_line(folder):
     ]
 
 
+def test_the_chain_goes_on_behind_a_mount(folder):
+    """A mounted tool has the layers and policies of both servers, the outer ones first."""
+    mounting = """
+outer = Server("outer", middleware=[timing])
+outer.mount(server, "desk/")
+"""
+    (folder / "desk.py").write_text(DESK + mounting)
+    assert stanchion("chain", "desk:outer").stdout.splitlines()[:5] == [
+        "tools/call desk/find",
+        "  timing → watch → timing → limit → handler",
+        "tools/call desk/refund",
+        "  timing → watch → timing → limit → handler",
+        "  policies: seconds=5.0",
+    ]
+    table = stanchion("chain", "desk:outer", "desk/refund").stdout
+    assert [line.split()[1] for line in table.splitlines()[2:6]] == [
+        "timing",
+        "watch",
+        "timing",
+        "limit",
+    ]
+    assert "seconds=5.0, bytes unset" in table
+
+
 def test_a_tool_that_does_not_exist_is_named_with_those_that_do(folder):
     """A wrong tool name is a wrong command, and the answer lists the right ones."""
     write(folder, "desk.py")

@@ -18,7 +18,8 @@ PUBLIC = {
         EmbeddedResource Era Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
         HeaderMismatch Image Inside InvalidArguments InvalidParams InvalidPolicy
         InvalidPrompt InvalidRequest InvalidResource InvalidResult InvalidTarget InvalidTool Kind
-        LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
+        LATEST_LEGACY_VERSION LATEST_MODERN_VERSION META_CONTENT Stream fan_out_fan_in
+        parallel pipeline
         LEGACY_VERSIONS Layer LayerMisuse Limited Link MODERN_VERSIONS Message
         MethodNotFound Middleware MissingCapability NO_REPLY Next Notification Once
         OrderViolation Outcome Outside OverBudget PageResult ParseError Peer PlainResult

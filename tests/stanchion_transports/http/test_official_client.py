@@ -11,6 +11,8 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
+from stanchion import Server, Tool
+
 from .peer import serving
 
 MODES = ["legacy", "2026-07-28", "auto"]
@@ -72,6 +74,31 @@ async def test_it_is_told_the_progress(desk, mode):
         assert result.content[0].text == "done"
 
     assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+async def test_it_reads_what_a_mounted_tool_streams(desk, mode):
+    """Text chunks are its progress messages, and the result is whole."""
+    seen = []
+
+    async def on_progress(progress, total, message):
+        seen.append(message)
+
+    async def speak(arguments, call):
+        async with call.stream() as stream:
+            for word in ("one ", "two"):
+                await stream.send(word)
+
+        return "one two"
+
+    speaker = Server("speaker")
+    speaker.add_tool(Tool("speak", speak))
+    desk.server.mount(speaker, "desk/")
+    async with connected(desk.server, mode) as client:
+        assert "desk/speak" in {tool.name for tool in (await client.list_tools()).tools}
+        result = await client.call_tool("desk/speak", progress_callback=on_progress)
+        assert result.content[0].text == "one two"
+
+    assert seen == ["one ", "two"]
 
 
 async def test_names_and_texts_of_any_language(desk, mode):

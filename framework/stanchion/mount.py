@@ -1,0 +1,191 @@
+"""Mounts: another server's targets under a prefix, its own chain inside ours.
+
+    outer chain ─▶ Mounted ─▶ inner chain ─▶ handler
+
+A call through a mount is one call: correlation id, principal, deadline, cancellation, progress
+and state are the same object's on both sides, and nothing is encoded between. The inner chain
+sees the inner target under its inner name; what it raises passes the outer chain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from .call import Call
+from .catalog import Catalog, Entry, Staged, commit, hides
+from .chain import AnyLayer, Chain, Link, Middleware, Next
+from .errors import ChainFrozen, ConfigurationError
+from .results import Result
+from .target import Target
+
+if TYPE_CHECKING:
+    from .server import Server
+
+PREFIX_PATTERN = re.compile(r"[A-Za-z0-9_./-]{1,100}")
+"""Characters that a tool's name may have, and room for the name itself."""
+
+
+def catalogs_of(server: Server) -> Sequence[Catalog[Any]]:
+    """Give the catalogs that a mount takes over; a new kind of target is one more here."""
+    return (server.tools,)
+
+
+class Mounts:
+    """The servers that are mounted in one server.
+
+    Attributes:
+        servers: They, in the order in which they were mounted.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.servers: list[Server] = []
+        self._server = server
+        self._frozen = False
+
+    def add(self, other: Server, prefix: str, policies: Mapping[str, Any]) -> None:
+        """Serve everything of *other* under *prefix*, and what it adds and removes later.
+
+        The policies that a target of *other* declares are checked and enforced by the chain of
+        *other*, with which it starts; this server's chain sees *policies* in their place. What
+        either chain hides is not listed. What *other* is as a server by itself, such as its
+        `max_calls`, its draining and its layers for lists, does not take part.
+
+        Raises:
+            DuplicateTarget: A name is taken here; nothing is mounted then.
+            ConfigurationError: This server has started, *other* is or mounts this server, or
+                the prefix is not 1 to 100 characters that a name may have.
+        """
+        if self._frozen:
+            raise ChainFrozen("servers are mounted before the server starts")
+
+        if self._server in reach(other):
+            raise ConfigurationError(
+                f"server {other.name!r} cannot be mounted in {self._server.name!r}, which it is "
+                "or mounts itself"
+            )
+
+        if PREFIX_PATTERN.fullmatch(prefix) is None:
+            raise ConfigurationError(
+                "a mount's prefix is 1 to 100 characters of A-Z a-z 0-9 _ . - and /"
+            )
+
+        staged: Staged = []
+        followed: list[tuple[Catalog[Any], Mount]] = []
+        for inner, outer in zip(catalogs_of(other), catalogs_of(self._server), strict=True):
+            mount = Mount(outer, other.chain, prefix, policies)
+            followed.append((inner, mount))
+            for entry in inner.entries.values():
+                staged += mount.stage(entry)
+
+        commit(staged)
+        for inner, mount in followed:
+            inner.follow(mount)
+
+        self.servers.append(other)
+
+    def freeze(self) -> None:
+        """Refuse further mounts and layers, here and in all that is mounted."""
+        self._frozen = True
+        for other in self.servers:
+            other.chain.freeze()
+            other.mounts.freeze()
+
+
+def reach(server: Server) -> Iterator[Server]:
+    """Give *server* and all that is mounted in it, at any depth."""
+    yield server
+    for other in server.mounts.servers:
+        yield from reach(other)
+
+
+def passed(
+    chain: Chain, method: str, target: Target | None
+) -> Iterator[tuple[AnyLayer, Target | None]]:
+    """Give every layer that a call passes, with the target that it sees, through all mounts."""
+    for layer in chain.select(method, target):
+        yield layer, target
+
+    if target is not None and target.mounted is not None:
+        mounted = target.mounted
+        yield from passed(mounted.mount.chain, method, mounted.entry.target)
+
+
+class Mount:
+    """One catalog of a server in another's, under a prefix; hears of what is added and removed."""
+
+    def __init__(
+        self, catalog: Catalog[Any], chain: Chain, prefix: str, policies: Mapping[str, Any]
+    ) -> None:
+        """Describe a mount.
+
+        Args:
+            catalog: The catalog of the outer server.
+            chain: The chain of the inner server.
+            prefix: What keys and names get in front.
+            policies: What the targets ask of the outer chain.
+        """
+        self.catalog = catalog
+        self.chain = chain
+        self.prefix = prefix
+        self.policies = policies
+
+    def stage(self, entry: Entry[Any]) -> Staged:
+        """Check that an inner entry fits under the prefix, and compile the chain around it.
+
+        Raises:
+            DuplicateTarget: The outer server has the name already, and not from here.
+            ConfigurationError: The target does not fit the outer chain.
+        """
+        target: Target = entry.target.prefixed(self.prefix)
+        target.declared_policies = target.policies = self.policies
+        target.mounted = Mounted(entry, self)
+        return self.catalog.stage(target, replace=self._owns(target.key))
+
+    def removed(self, entry: Entry[Any]) -> None:
+        """Remove what an inner entry stands for, if it is still there."""
+        key = entry.target.prefixed(self.prefix).key
+        if self._owns(key):
+            self.catalog.remove(key)
+
+    def _owns(self, key: str) -> bool:
+        taken = self.catalog.get(key)
+        if taken is None:
+            return False
+
+        mounted: Mounted | None = taken.target.mounted
+        return mounted is not None and mounted.mount is self
+
+
+class Mounted:
+    """What stands innermost in the chain of a mounted target: the inner server's chain for it."""
+
+    def __init__(self, entry: Entry[Any], mount: Mount) -> None:
+        self.entry = entry
+        self.mount = mount
+
+    async def __call__(self, next: Next) -> Result:
+        """Run the inner chain, for which the call's target is the inner one."""
+        call = next.call
+        outer, outer_name = call.target, call.target_name
+        # Compiled before any call: the inner server starts before the outer takes one.
+        link = cast("Link", self.entry.link)
+        call.target, call.target_name = self.entry.target, self.entry.target.key
+        try:
+            return await link.layer(Next(call, link.inner))
+        finally:
+            call.target, call.target_name = outer, outer_name
+
+    def visible(self, target: Target, call: Call) -> bool:
+        """Say whether the inner chain lets the caller of *call* see the inner target."""
+        return all(visible(self.entry.target, call) for visible in self.entry.visible)
+
+    def hides(self) -> bool:
+        """Say whether the inner chain decides what may be seen; asked before it is compiled."""
+        target: Target = self.entry.target
+        layers = self.mount.chain.select(target.kind.method, target)
+        if any(isinstance(layer, Middleware) and hides(layer) for layer in layers):
+            return True
+
+        return target.mounted is not None and target.mounted.hides()
