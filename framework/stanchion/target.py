@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .protocol import FIELD_SINCE, at_least
+
+if TYPE_CHECKING:
+    from .completion import Completer
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +41,13 @@ class Target:
         meta: What it carries in `_meta`.
         declared_policies: What it asks of the layers, as written.
         policies: The same, once it is served as the layers' types have it.
+        argument_names: What its arguments are called that are strings, and can be completed.
+        completers: `{argument: completer}` of those that it brings along.
     """
 
     kind: ClassVar[Kind]
+    argument_names: Collection[str] = ()
+    completers: Mapping[str, Completer] = MappingProxyType({})
 
     def __init__(
         self,
