@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stanchion import (
     EVERY_REQUEST,
     Completion,
     ConfigurationError,
     Denied,
+    InvalidParams,
     Kind,
     Middleware,
+    Next,
     Principal,
     Prompt,
     PromptArgument,
@@ -18,10 +22,22 @@ from stanchion import (
     Target,
 )
 from stanchion.catalog import Catalog
+from stanchion.features.completion import Completions
 from stanchion.protocol import VERSIONS
-from stanchion_testing import PeerError, connect
+from stanchion_testing import PeerError, connect, make_call
 
 CITIES = ["paris", "park", "london"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+)
+
+OBJECTS = st.dictionaries(
+    st.sampled_from(["type", "name", "uri", "value", "arguments"]),
+    JSON | st.sampled_from(["ref/prompt", "ref/resource", "p"]) | st.dictionaries(st.text(), JSON),
+)
 
 
 class Template(Target):
@@ -251,6 +267,16 @@ class TestBadInput:
             for name in ("p", "q"):
                 error = await refused(peer, asked(name=name) | {"argument": {}})
                 assert error.message.endswith("params.argument.name must be a string")
+
+    @given(OBJECTS, OBJECTS, st.none() | OBJECTS)
+    def test_whatever_comes(self, ref, argument, context):
+        """No shape of the parameters breaks anything: it is invalid, or about nothing."""
+        feature = Completions(Server("test"))
+        call = make_call("completion/complete")
+        call.params = {"ref": ref, "argument": argument, "context": context}
+        assert feature.resolvers()["completion/complete"](call) is None
+        with pytest.raises(InvalidParams):
+            feature.unknown(Next(call, None)).send(None)
 
 
 class TestVisibility:

@@ -235,6 +235,25 @@ class TestChain:
         assert seen == [("p", {}, [PromptMessage("user", Text("hi"))])]
         assert [message["role"] for message in answer["messages"]] == ["user", "assistant"]
 
+    async def test_debug(self):
+        """Debug mode checks the layers of prompts and completions too, and finds nothing here."""
+
+        class Passing(Middleware):
+            methods = EVERY_REQUEST
+
+        server = serving(middleware=[Passing()], debug=True)
+        server.prompt(name="p")(lambda a: a)
+        server.complete("p", "a")(lambda value, arguments: [value])
+        async with connect(server) as peer:
+            answer = await peer.request("prompts/get", {"name": "p", "arguments": {"a": "x"}})
+            assert answer["messages"][0]["content"]["text"] == "x"
+            params = {
+                "ref": {"type": "ref/prompt", "name": "p"},
+                "argument": {"name": "a", "value": "y"},
+            }
+            answer = await peer.request("completion/complete", params)
+            assert answer["completion"]["values"] == ["y"]
+
     async def test_every_request(self):
         """A layer for every request takes the list, the prompt, and a name that matches none."""
         seen = []
