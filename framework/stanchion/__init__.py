@@ -10,6 +10,8 @@ General layout, from the ground up; a module imports only from those above it:
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains
     schema, returns, tool     typed functions as tools
+    prompt, prompt_result     typed functions as prompts
+    completion, completers    what arguments may become
     features                  the protocol's features, one file each
     edge                      the one place where results and errors become the wire
     compose, mount            tools made of others, and servers inside servers
@@ -36,6 +38,7 @@ from .chain import Link as Link
 from .chain import Middleware as Middleware
 from .chain import Next as Next
 from .chain import layer_name as layer_name
+from .completion import Completion as Completion
 from .compose import fan_out_fan_in as fan_out_fan_in
 from .compose import parallel as parallel
 from .compose import pipeline as pipeline
@@ -97,6 +100,10 @@ from .outcome import Outcome as Outcome
 from .peer import Connection as Connection
 from .peer import Peer as Peer
 from .peer import Principal as Principal
+from .prompt import Prompt as Prompt
+from .prompt_argument import PromptArgument as PromptArgument
+from .prompt_result import PromptMessage as PromptMessage
+from .prompt_result import PromptResult as PromptResult
 from .protocol import ASSUMED_HTTP_VERSION as ASSUMED_HTTP_VERSION
 from .protocol import HEADER_PARAM_PREFIX as HEADER_PARAM_PREFIX
 from .protocol import HEADER_SESSION as HEADER_SESSION

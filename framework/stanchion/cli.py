@@ -27,11 +27,12 @@ from rich.table import Table
 
 from . import __version__
 from .chain import AnyLayer, Middleware, layer_name
+from .edge import TARGET_KINDS
 from .errors import ConfigurationError
 from .features import features_of
 from .mount import passed
 from .plugins import load_transport
-from .protocol import VERSIONS
+from .protocol import TARGET_PARAMS, VERSIONS
 from .server import Server
 from .target import Target
 from .tool import Tool
@@ -194,21 +195,23 @@ async def _print_chain(server: Server, name: str | None) -> bool:
 
 
 def _print_all(server: Server) -> None:
-    """Print a block of whole lines for each tool and each other method."""
-    for tool in server.tools:
-        typer.echo(f"tools/call {tool.name}")
-        typer.echo(f"  {_line(server, 'tools/call', tool)}")
+    """Print a block of whole lines for each target and each other method that is served."""
+    for target in (*server.tools, *server.prompts):
+        method = target.kind.method
+        typer.echo(f"{method} {target.key}\n  {_line(server, method, target)}")
         policies: dict[str, Any] = {}
-        for _, seen in passed(server.chain, "tools/call", tool):
+        for _, seen in passed(server.chain, method, target):
             policies |= {} if seen is None else seen.policies
 
         if policies:
             typer.echo(f"  policies: {_policies(policies)}")
 
-    for method in (method for feature in features_of(server) for method in feature.methods):
-        # The kernel answers a ping itself, and tools have had their lines.
+    served = [each for each in features_of(server) if each.capability is None or each.registered]
+    for method in (method for feature in served for method in feature.methods):
+        # The kernel answers a ping itself, and targets have had their lines.
         if method != "ping":
-            unknown = " (a name that matches no tool)" if method == "tools/call" else ""
+            noun = TARGET_KINDS[method] if method in TARGET_PARAMS else None
+            unknown = "" if noun is None else f" (a name that matches no {noun})"
             typer.echo(f"{method}{unknown}\n  {_line(server, method, None)}")
 
 

@@ -41,7 +41,12 @@ from .protocol import (
 from .results import PageResult, PlainResult, Result, ToolResult
 from .wire import Encoded, RequestId, encode_error, encode_result, unicode_text
 
-TARGET_KINDS: Final = {"tools/call": "tool", "prompts/get": "prompt", "resources/read": "resource"}
+TARGET_KINDS: Final = {
+    "tools/call": "tool",
+    "prompts/get": "prompt",
+    "resources/read": "resource",
+    "completion/complete": "reference",
+}
 
 META_REFUSAL: Final = "io.stanchion/refusal"
 META_CORRELATION: Final = "io.stanchion/correlationId"
@@ -107,7 +112,7 @@ class Edge:
         if isinstance(result, ToolResult):
             wired = _wire_tool_result(result, version, modern=modern)
         else:
-            wired = _wire_other(result, modern=modern)
+            wired = _wire_other(result, version, modern=modern)
 
         if modern:
             wired.setdefault("resultType", "complete")
@@ -256,12 +261,12 @@ def _fits_legacy(structured: Any, version: str) -> bool:
     return at_least(version, since) and isinstance(structured, Mapping)
 
 
-def _wire_other(result: Result, *, modern: bool) -> dict[str, Any]:
+def _wire_other(result: Result, version: str, *, modern: bool) -> dict[str, Any]:
     if isinstance(result, PlainResult):
         return dict(result.fields)
 
     if not isinstance(result, PageResult):
-        raise TypeError(f"{type(result).__name__} has no form on the wire")
+        return result.wire(version)
 
     page: dict[str, Any] = {result.key: result.entries}
     if result.next_cursor is not None:

@@ -26,6 +26,13 @@ class Result:
         self.meta = meta
         self.outcome = outcome
 
+    def wire(self, version: str) -> dict[str, Any]:
+        """Give the members of the result, without `_meta`, as a peer of *version* may read them.
+
+        For subclasses that the edge does not know; it asks nobody else.
+        """
+        raise TypeError(f"{type(self).__name__} has no form on the wire")
+
 
 class ToolResult(Result):
     """What a tool gives.

@@ -21,6 +21,7 @@ from .mount import Mounts
 from .order import check_order
 from .peer import Connection
 from .plugins import load_transport
+from .prompt_offers import PromptOffers
 from .protocol import LATEST_MODERN_VERSION, META_SERVER
 from .threads import Threads
 from .tool import Tool
@@ -29,7 +30,7 @@ from .wire import Message
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Server:
+class Server(PromptOffers):
     """An MCP server: tools behind a checked chain, for every transport and both eras.
 
     A subclass may override `lifespan` and `new_correlation_id`; everything else is the
@@ -105,6 +106,7 @@ class Server:
         self.chain = Chain(middleware)
         self.tools = Catalog[Tool](Tool.kind, page_size)
         self.mounts = Mounts(self)
+        self._offer_prompts(page_size)
         self._max_calls = max_calls
         self._max_threads = max_threads
         self._max_waiting_for_thread = max_waiting_for_thread

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .protocol import FIELD_SINCE, at_least
 
 if TYPE_CHECKING:
+    from .completion import Completer
     from .mount import Mounted
 
 
@@ -42,10 +44,14 @@ class Target:
         declared_policies: What it asks of the layers, as written.
         policies: The same, once it is served as the layers' types have it.
         mounted: What runs it where it is another server's, or None.
+        argument_names: What its arguments are called that are strings, and can be completed.
+        completers: `{argument: completer}` of those that it brings along.
     """
 
     kind: ClassVar[Kind]
     mounted: Mounted | None = None
+    argument_names: Collection[str] = ()
+    completers: Mapping[str, Completer] = MappingProxyType({})
 
     def __init__(
         self,

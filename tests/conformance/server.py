@@ -2,8 +2,9 @@
 
     python tests/conformance/server.py --port 8000 --parser httptools
 
-serves the suite's tools at `http://localhost:8000/mcp` until Ctrl+C. Names, texts and schemas are
-the suite's own, so that it can ask for them; the suite says in each scenario what it expects.
+serves the suite's tools and prompts at `http://localhost:8000/mcp` until Ctrl+C. Names, texts and
+schemas are the suite's own, so that it can ask for them; the suite says in each scenario what it
+expects.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from stanchion import (
     EmbeddedResource,
     Image,
     MissingCapability,
+    PromptMessage,
     Server,
     Text,
     Tool,
@@ -153,6 +155,52 @@ server.add_tool(
         input_schema=CONTACT_SCHEMA,
     )
 )
+
+
+@server.prompt
+def test_simple_prompt() -> str:
+    """Give one message of text."""
+    return "This is a simple prompt for testing."
+
+
+@server.prompt
+def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+    """Give the arguments back.
+
+    Args:
+        arg1: The first.
+        arg2: The second.
+    """
+    return f"Prompt with arguments: arg1={arg1!r}, arg2={arg2!r}"
+
+
+@server.complete("test_prompt_with_arguments", "arg1")
+def complete_arg1(value: str, arguments: dict[str, str]) -> list[str]:
+    """Offer the words that begin as the value does."""
+    return [word for word in ("paris", "park", "party", "test") if word.startswith(value)]
+
+
+@server.prompt
+def test_prompt_with_embedded_resource(resourceUri: str) -> list[PromptMessage]:
+    """Give a resource inside a message.
+
+    Args:
+        resourceUri: The URI that the resource is to have.
+    """
+    contents = "Embedded resource content for testing."
+    return [
+        PromptMessage("user", EmbeddedResource(resourceUri, contents, "text/plain")),
+        PromptMessage("user", "Please process the embedded resource above."),
+    ]
+
+
+@server.prompt
+def test_prompt_with_image() -> list[PromptMessage]:
+    """Give an image inside a message."""
+    return [
+        PromptMessage("user", Image(red_pixel(), "image/png")),
+        PromptMessage("user", "Please analyze the image above."),
+    ]
 
 
 def red_pixel() -> bytes:

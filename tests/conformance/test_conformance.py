@@ -1,7 +1,7 @@
 """The official conformance suite passes on one long-running server, with each HTTP parser.
 
-What is listed here is what a server with tools, a life cycle and a transport must pass; scenarios
-of prompts, resources, logging, sampling and elicitation join the lists with those features.
+What is listed here is what a server with tools, prompts, a life cycle and a transport must pass;
+scenarios of resources, logging, sampling and elicitation join the lists with those features.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ IN_BOTH_ERAS = (
     "tools-call-error",
     "tools-call-with-progress",
     "json-schema-2020-12",
+    "prompts-list",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-embedded-resource",
+    "prompts-get-with-image",
+    "completion-complete",
     "dns-rebinding-protection",
     "server-sse-multiple-streams",
 )

@@ -161,6 +161,22 @@ outer.mount(server, "desk/")
     assert "seconds=5.0, bytes unset" in table
 
 
+def test_prompts_have_their_chains_too(folder):
+    """Prompts are printed as tools are, and the methods that come with them."""
+    text = DESK + "server.prompt(name='greet')(lambda: '')\n"
+    write(folder, "desk.py", text)
+
+    lines = stanchion("chain", "desk").stdout.splitlines()
+    assert lines[5:7] == ["prompts/get greet", "  watch → handler"]
+    assert lines[-4:] == [
+        "prompts/list",
+        "  watch → handler",
+        "prompts/get (a name that matches no prompt)",
+        "  watch → handler",
+    ]
+    assert not any(line.startswith("completion/") for line in lines)
+
+
 def test_a_tool_that_does_not_exist_is_named_with_those_that_do(folder):
     """A wrong tool name is a wrong command, and the answer lists the right ones."""
     write(folder, "desk.py")

@@ -14,6 +14,7 @@ import pytest
 PUBLIC = {
     "stanchion": """
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer Audio Block Call CallError Chain ChainFrozen
+        Completion Prompt PromptArgument PromptMessage PromptResult
         ConfigurationError Connection Crashed Denied DuplicateTarget EVERY_REQUEST
         EmbeddedResource Era Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
         HeaderMismatch Image Inside InvalidArguments InvalidParams InvalidPolicy

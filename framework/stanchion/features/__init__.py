@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .completion import Completions
 from .feature import Feature as Feature
 from .lifecycle import Lifecycle
+from .prompts import Prompts
 from .tools import Tools
 
 if TYPE_CHECKING:
@@ -17,5 +19,6 @@ if TYPE_CHECKING:
 
 def features_of(server: Server) -> list[Feature]:
     """Make the features of *server*, in the order in which their capabilities are declared."""
-    features: list[Feature] = [Tools(server)]
+    completions = Completions(server)
+    features: list[Feature] = [Tools(server), completions, Prompts(server, completions)]
     return [Lifecycle(server, features), *features]

@@ -1,0 +1,67 @@
+"""Prompts: `prompts/list` and `prompts/get`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..call import Call
+from ..catalog import Encode, Entry
+from ..chain import Link, Next
+from ..errors import UnknownTarget
+from ..prompt_result import PromptResult
+from ..results import PageResult, Result
+from .completion import Completions
+from .feature import CompileTarget, Feature
+
+if TYPE_CHECKING:
+    from ..prompt import Prompt
+    from ..server import Server
+
+
+class Prompts(Feature):
+    """The prompts of a server."""
+
+    capability = "prompts"
+
+    def __init__(self, server: Server, completions: Completions) -> None:
+        """Take the feature that completes arguments, and that is opened before this one."""
+        super().__init__(server)
+        self.registered = server.prompts.names
+        self.methods = {"prompts/list": self.list, "prompts/get": self.unknown}
+        self._completions = completions
+        self._entries = server.prompts.entries
+
+    def resolvers(self) -> Mapping[str, Callable[[Call], Entry[Any] | None]]:
+        """Find the prompt that a call names."""
+        return {"prompts/get": self._resolve}
+
+    def open(self, compile: CompileTarget, encode: Encode) -> None:
+        """Compile the chains of every prompt: that of calls, and that of completions."""
+
+        def compile_both(prompt: Prompt) -> Link:
+            self._completions.prepare(prompt)
+            return compile("prompts/get", prompt, self.get)
+
+        self.server.prompts.open(self.server.chain, compile_both, encode)
+
+    async def list(self, next: Next) -> PageResult:
+        """Give a page of the prompts that the caller may see."""
+        call = next.call
+        return self.server.prompts.page(call, call.params.get("cursor"))
+
+    def get(self, next: Next) -> Awaitable[PromptResult]:
+        """Run the prompt that the call names."""
+        prompt: Prompt = next.call.target  # pyright: ignore[reportAssignmentType] # compiled for prompts
+        return prompt.run(next.call, self.server.threads)
+
+    async def unknown(self, next: Next) -> Result:
+        """Refuse a name that matches no prompt, once the chain for no target has let it through.
+
+        Raises:
+            UnknownTarget: Always.
+        """
+        raise UnknownTarget("prompt", next.call.target_name or "")
+
+    def _resolve(self, call: Call) -> Entry[Any] | None:
+        return self._entries.get(call.target_name or "")
