@@ -29,7 +29,7 @@ PREFIX_PATTERN = re.compile(r"[A-Za-z0-9_./-]{1,100}")
 
 def catalogs_of(server: Server) -> Sequence[Catalog[Any]]:
     """Give the catalogs that a mount takes over; a new kind of target is one more here."""
-    return (server.tools,)
+    return (server.tools, server.prompts)
 
 
 class Mounts:
