@@ -5,6 +5,7 @@ General layout, from the ground up; a module imports only from those above it:
     outcome, errors           the tree of errors and the outcomes they stand for
     wire                      JSON-RPC: bytes to a message and back, no MCP
     protocol, gate            MCP as tables, and the pure functions that read them
+    log_floor                 which log messages a client wants
     peer, call, results       what travels: who asks, what is asked, what is answered
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains
@@ -83,6 +84,8 @@ from .gate import era_of_message as era_of_message
 from .gate import http_status as http_status
 from .jsonvalue import json_depth as json_depth
 from .jsonvalue import json_size as json_size
+from .log_floor import LogFloor as LogFloor
+from .log_floor import LogLevel as LogLevel
 from .order import First as First
 from .order import Inside as Inside
 from .order import Once as Once

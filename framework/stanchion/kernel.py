@@ -230,6 +230,7 @@ class Kernel:
             principal=connection.principal,
             send=send,
             new_correlation_id=self._new_correlation_id,
+            log_floor=connection.log_floor,
         )
 
     def _refusal(self, call: Call, connection: Connection) -> CallError:

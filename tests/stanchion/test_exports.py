@@ -19,7 +19,7 @@ PUBLIC = {
         HeaderMismatch Image Inside InvalidArguments InvalidParams InvalidPolicy
         InvalidPrompt InvalidRequest InvalidResource InvalidResult InvalidTarget InvalidTool Kind
         LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
-        LEGACY_VERSIONS Layer LayerMisuse Limited Link MODERN_VERSIONS Message
+        LEGACY_VERSIONS Layer LayerMisuse Limited Link LogFloor LogLevel MODERN_VERSIONS Message
         MethodNotFound Middleware MissingCapability NO_REPLY Next Notification Once
         OrderViolation Outcome Outside OverBudget PageResult ParseError Peer PlainResult
         Principal ProtocolError Redactor Refusal Reply Request RequestId ResourceLink
