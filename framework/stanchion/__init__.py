@@ -10,6 +10,8 @@ General layout, from the ground up; a module imports only from those above it:
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains
     schema, returns, tool     typed functions as tools
+    background, notifications handlers of what clients tell, beside the calls
+    names, custom_method      what a server has that the protocol does not
     features                  the protocol's features, one file each
     edge                      the one place where results and errors become the wire
     redaction, sensitive      secrets out of what is logged
@@ -35,6 +37,7 @@ from .chain import Link as Link
 from .chain import Middleware as Middleware
 from .chain import Next as Next
 from .chain import layer_name as layer_name
+from .client_notification import ClientNotification as ClientNotification
 from .content import AnyBlock as AnyBlock
 from .content import Audio as Audio
 from .content import Block as Block
@@ -86,6 +89,7 @@ from .jsonvalue import json_depth as json_depth
 from .jsonvalue import json_size as json_size
 from .log_floor import LogFloor as LogFloor
 from .log_floor import LogLevel as LogLevel
+from .notifications import NotificationCounts as NotificationCounts
 from .order import First as First
 from .order import Inside as Inside
 from .order import Once as Once

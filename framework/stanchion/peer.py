@@ -102,8 +102,8 @@ class Peer:
         if not isinstance(declared, dict):
             return None
 
-        settings = cast("dict[str, Any]", declared).get(name)
-        return settings if isinstance(settings, dict) else None
+        settings: Any = cast("dict[str, Any]", declared).get(name)
+        return cast("dict[str, Any]", settings) if isinstance(settings, dict) else None
 
     def __repr__(self) -> str:
         return f"<Peer {self.client.get('name', '?')} over {self.transport}, {self.version}>"

@@ -14,14 +14,14 @@ import pytest
 PUBLIC = {
     "stanchion": """
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer Audio Block Call CallError Chain ChainFrozen
-        ConfigurationError Connection Crashed Denied DuplicateTarget EVERY_REQUEST
-        EmbeddedResource Era Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
-        HeaderMismatch Image Inside InvalidArguments InvalidParams InvalidPolicy
+        ClientNotification ConfigurationError Connection Crashed Denied DuplicateTarget
+        EVERY_REQUEST EmbeddedResource Era Fault First HEADER_PARAM_PREFIX HEADER_SESSION
+        HEADER_VERSION HeaderMismatch Image Inside InvalidArguments InvalidParams InvalidPolicy
         InvalidPrompt InvalidRequest InvalidResource InvalidResult InvalidTarget InvalidTool Kind
         LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
         LEGACY_VERSIONS Layer LayerMisuse Limited Link LogFloor LogLevel MODERN_VERSIONS Message
-        MethodNotFound Middleware MissingCapability NO_REPLY Next Notification Once
-        OrderViolation Outcome Outside OverBudget PageResult ParseError Peer PlainResult
+        MethodNotFound Middleware MissingCapability NO_REPLY Next Notification NotificationCounts
+        Once OrderViolation Outcome Outside OverBudget PageResult ParseError Peer PlainResult
         Principal ProtocolError Redactor Refusal Reply Request RequestId ResourceLink
         Response Result Rule SUPPORTED_VERSIONS Send Server StanchionError State StateKey
         Target Text Threads TimedOut Tool ToolError ToolResult Unauthenticated Unavailable

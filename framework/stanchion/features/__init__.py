@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .custom import Custom
+from .extensions import Extensions
 from .feature import Feature as Feature
 from .lifecycle import Lifecycle
 from .logging import Logging
@@ -18,5 +20,10 @@ if TYPE_CHECKING:
 
 def features_of(server: Server) -> list[Feature]:
     """Make the features of *server*, in the order in which their capabilities are declared."""
-    features: list[Feature] = [Tools(server), Logging(server)]
+    features: list[Feature] = [
+        Tools(server),
+        Logging(server),
+        Extensions(server),
+        Custom(server),
+    ]
     return [Lifecycle(server, features), *features]
