@@ -28,7 +28,6 @@ MAX_HANDLERS: Final = 16
 
 logger = logging.getLogger("stanchion.notifications")
 
-
 NotificationHandler: TypeAlias = Callable[[ClientNotification], Awaitable[object]]
 """What `@server.on_notification` takes: an async function of one notification."""
 
@@ -66,7 +65,7 @@ class NotificationHandlers:
     Each handler of a notification runs by itself, beside everything else, so runs may end in
     another order than the notifications came in. At most `max_running` run at once over all
     peers, at most `max_waiting` wait, and what comes on top is dropped and counted: a client
-    that floods costs bounded memory and no answer. Nothing that a handler raises goes anywhere
+    that floods costs bounded memory and no answer, though others' notifications are dropped too. Nothing that a handler raises goes anywhere
     but into the log.
 
     Attributes:
@@ -145,7 +144,14 @@ class NotificationHandlers:
         )
 
     async def __aenter__(self) -> None:
-        """Be ready for notifications; where nothing handles any, that costs nothing."""
+        """Be ready for notifications; where nothing handles any, that costs nothing.
+
+        Raises:
+            ConfigurationError: `max_running` or `max_waiting` is out of range.
+        """
+        if self.max_running < 1 or self.max_waiting < 0:
+            raise ConfigurationError("max_running must be 1 or more, and max_waiting 0 or more")
+
         if self._handlers:
             await self._background.__aenter__()
 

@@ -134,6 +134,8 @@ def test_all_chains_are_printed_line_by_line(folder):
         "  watch → handler",
         "tools/call (a name that matches no tool)",
         "  watch → timing → limit → handler",
+        "logging/setLevel",
+        "  watch → handler",
     ]
 
 

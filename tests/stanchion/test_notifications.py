@@ -342,3 +342,13 @@ async def test_handlers_are_fixed_at_the_start():
     async with server:
         with pytest.raises(ChainFrozen, match="on_notification"):
             server.on_notification("vendor/told")(handler)
+
+
+@pytest.mark.parametrize(("running", "waiting"), [(0, 1), (1, -1)])
+async def test_bounds_out_of_range_do_not_start(running, waiting):
+    """A server that could run no handler says so."""
+    server = Server("s")
+    server.notifications.max_running, server.notifications.max_waiting = running, waiting
+    with pytest.raises(ConfigurationError, match="max_running"):
+        async with server:
+            raise AssertionError("it must not start")
