@@ -64,9 +64,9 @@ class NotificationHandlers:
 
     Each handler of a notification runs by itself, beside everything else, so runs may end in
     another order than the notifications came in. At most `max_running` run at once over all
-    peers, at most `max_waiting` wait, and what comes on top is dropped and counted: a client
-    that floods costs bounded memory and no answer, though others' notifications are dropped too. Nothing that a handler raises goes anywhere
-    but into the log.
+    peers, at most `max_waiting` wait, and what comes on top is dropped and counted. A client
+    that floods gets no answer and costs bounded memory, but others' notifications are dropped
+    with its own. Nothing that a handler raises goes anywhere but into the log.
 
     Attributes:
         max_running: Runs at once, 1 or more.
