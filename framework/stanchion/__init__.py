@@ -6,12 +6,15 @@ General layout, from the ground up; a module imports only from those above it:
     wire                      JSON-RPC: bytes to a message and back, no MCP
     protocol, gate            MCP as tables, and the pure functions that read them
     content, streaming        blocks for the model, in results and while a call still runs
+    log_floor                 which log messages a client wants
     peer, call, results       what travels: who asks, what is asked, what is answered
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains
     schema, returns, tool     typed functions as tools
     prompt, prompt_result     typed functions as prompts
     completion, completers    what arguments may become
+    background, notifications handlers of what clients tell, beside the calls
+    names, custom_method      what a server has that the protocol does not
     features                  the protocol's features, one file each
     edge                      the one place where results and errors become the wire
     compose, mount            tools made of others, and servers inside servers
@@ -38,6 +41,7 @@ from .chain import Link as Link
 from .chain import Middleware as Middleware
 from .chain import Next as Next
 from .chain import layer_name as layer_name
+from .client_notification import ClientNotification as ClientNotification
 from .completion import Completion as Completion
 from .compose import fan_out_fan_in as fan_out_fan_in
 from .compose import parallel as parallel
@@ -91,6 +95,9 @@ from .gate import era_of_message as era_of_message
 from .gate import http_status as http_status
 from .jsonvalue import json_depth as json_depth
 from .jsonvalue import json_size as json_size
+from .log_floor import LogFloor as LogFloor
+from .log_floor import LogLevel as LogLevel
+from .notifications import NotificationCounts as NotificationCounts
 from .order import First as First
 from .order import Inside as Inside
 from .order import Once as Once

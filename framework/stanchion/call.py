@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import anyio
 
+from .log_floor import LogFloor, LogLevel, encode_log_data, is_as_severe, is_log_level
 from .peer import Peer, Principal
-from .protocol import META_PROGRESS_TOKEN
+from .protocol import META_LOG_LEVEL, META_PROGRESS_TOKEN, Era
 from .streaming import Stream
 from .wire import RequestId, encode_notification, unicode_text
 
@@ -96,6 +97,7 @@ class Call:
         thread_abandoned: True once a sync tool was left running in its thread.
         result_meta: What `set_meta` has collected for the result's `_meta`.
         scope: The cancel scope that the call runs in; the kernel's.
+        log_floor: The least severe log level that a legacy peer wants.
     """
 
     __slots__ = (
@@ -109,6 +111,7 @@ class Call:
         "deadline",
         "dry_run",
         "id",
+        "log_floor",
         "meta",
         "method",
         "params",
@@ -136,6 +139,7 @@ class Call:
         principal: Principal | None = None,
         send: Send | None = None,
         new_correlation_id: Callable[[], str] | None = None,
+        log_floor: LogFloor | None = None,
     ) -> None:
         self.method = method
         self.id = id
@@ -150,6 +154,7 @@ class Call:
         self.deadline = FOREVER
         self.dry_run = False
         self.thread_abandoned = False
+        self.log_floor = log_floor or LogFloor()
         self._send = send
         self.scope: anyio.CancelScope | None = None
         self._stopped_by: Refusal | None = None
@@ -222,6 +227,47 @@ class Call:
         """
         if self._send is not None:
             await self._send(encode_notification(method, params))
+
+    async def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
+        """Send the client a log message, if it wants messages of *level*.
+
+        A legacy client is sent those at or above the level that it set with `logging/setLevel`
+        for its stream or session, and before that `info` and above. A modern client is sent
+        those at or above the level that this very request names, and none without. Nothing is
+        sent after the call has ended, nor on a transport that cannot send.
+
+        The client sees *data* as it stands: keep secrets, personal data and internals of the
+        server out of it. Nothing here redacts.
+
+        Args:
+            level: One of the eight levels of RFC 5424, such as `warning`.
+            data: Any JSON value; what JSON has no form for is sent as its `str`, cut to 10,000
+                characters.
+            logger: What the message is from, or None.
+
+        Raises:
+            ValueError: *level* is none of the eight.
+
+        Source: MCP 2025-11-25 and 2026-07-28, server/utilities/logging.
+        """
+        if not is_log_level(level):
+            raise ValueError(f"{level!r} is no log level")
+
+        if self._send is None or not self._wants_log(level):
+            return
+
+        params: dict[str, Any] = {"level": level, "data": encode_log_data(data)}
+        if logger is not None:
+            params["logger"] = unicode_text(logger)
+
+        await self.notify("notifications/message", params)
+
+    def _wants_log(self, level: str) -> bool:
+        if self.peer.era is Era.LEGACY:
+            return is_as_severe(level, self.log_floor.get())
+
+        floor = self.meta.get(META_LOG_LEVEL)  # the gate lets in nothing but levels
+        return floor is not None and is_as_severe(level, floor)
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None

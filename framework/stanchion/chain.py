@@ -159,11 +159,15 @@ class Chain:
     """The layers of a server, in order.
 
     Layers are added until `freeze`; compiled links are then fixed for the server's life.
+
+    Attributes:
+        layers: The layers, outermost first.
+        frozen: Whether the server has started.
     """
 
     def __init__(self, layers: Iterable[AnyLayer] = ()) -> None:
         self.layers: list[AnyLayer] = []
-        self._frozen = False
+        self.frozen = False
         self.add(*layers)
 
     def add(self, *layers: AnyLayer) -> None:
@@ -173,7 +177,7 @@ class Chain:
             ChainFrozen: The server has started.
             ConfigurationError: A layer is not `async def mw(next)`.
         """
-        if self._frozen:
+        if self.frozen:
             raise ChainFrozen("the chain is frozen once the server has started; call use() before")
 
         for layer in layers:
@@ -183,7 +187,7 @@ class Chain:
 
     def freeze(self) -> None:
         """Refuse further layers."""
-        self._frozen = True
+        self.frozen = True
 
     def select(self, method: str, target: Target | None) -> list[AnyLayer]:
         """Give the layers that a call of *method* on *target* passes, outermost first."""

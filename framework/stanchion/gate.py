@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 from .errors import (
@@ -44,6 +45,8 @@ from .protocol import (
 )
 from .wire import JsonValue, Notification, Request
 
+NO_METHODS: Mapping[str, Method] = MappingProxyType({})
+
 BEFORE_INITIALIZE = frozenset({"initialize", "ping"})
 """What a legacy peer may send before the handshake."""
 
@@ -70,12 +73,17 @@ def era_of_message(message: Request | Notification, headers: Mapping[str, str] |
     return Era.LEGACY if version is None or version in LEGACY_VERSIONS else Era.MODERN
 
 
-def admit_modern(request: Request, headers: Mapping[str, str] | None) -> tuple[str, Method]:
+def admit_modern(
+    request: Request,
+    headers: Mapping[str, str] | None,
+    custom: Mapping[str, Method] = NO_METHODS,
+) -> tuple[str, Method]:
     """Let a modern request in; gives its version and its method's row.
 
     Args:
         request: The request.
         headers: HTTP header fields with lower-case names, or None on other transports.
+        custom: `{method: row}` of what the server has beside the protocol.
 
     Raises:
         InvalidParams: A required `_meta` key is missing, or a member has the wrong type or an
@@ -96,7 +104,7 @@ def admit_modern(request: Request, headers: Mapping[str, str] | None) -> tuple[s
     if version not in MODERN_VERSIONS:
         raise UnsupportedVersion(version, SUPPORTED_VERSIONS)
 
-    method = CLIENT_REQUESTS.get((request.method, version))
+    method = CLIENT_REQUESTS.get((request.method, version)) or custom.get(request.method)
     if method is None:
         raise MethodNotFound(request.method)
 
@@ -107,12 +115,15 @@ def admit_modern(request: Request, headers: Mapping[str, str] | None) -> tuple[s
     return version, method
 
 
-def admit_legacy(request: Request, negotiated: str | None) -> tuple[str, Method]:
+def admit_legacy(
+    request: Request, negotiated: str | None, custom: Mapping[str, Method] = NO_METHODS
+) -> tuple[str, Method]:
     """Let a legacy request in; gives its version and its method's row.
 
     Args:
         request: The request.
         negotiated: The version that `initialize` agreed on, or None before it.
+        custom: `{method: row}` of what the server has beside the protocol.
 
     Raises:
         InvalidRequest: The handshake is missing, or comes a second time.
@@ -138,7 +149,7 @@ def admit_legacy(request: Request, negotiated: str | None) -> tuple[str, Method]
         )
 
     version = negotiated or LATEST_LEGACY_VERSION
-    method = CLIENT_REQUESTS.get((request.method, version))
+    method = CLIENT_REQUESTS.get((request.method, version)) or custom.get(request.method)
     if method is None:
         raise MethodNotFound(request.method)
 
@@ -146,12 +157,15 @@ def admit_legacy(request: Request, negotiated: str | None) -> tuple[str, Method]
     return version, method
 
 
-def admit_notification(notification: Notification, version: str) -> Method | None:
+def admit_notification(
+    notification: Notification, version: str, custom: Mapping[str, Method] = NO_METHODS
+) -> Method | None:
     """Give the row of a notification, or None where it is unknown or malformed.
 
     A notification is never answered, so a bad one is dropped.
     """
-    method = CLIENT_NOTIFICATIONS.get((notification.method, version))
+    key = notification.method, version
+    method = CLIENT_NOTIFICATIONS.get(key) or custom.get(notification.method)
     if method is None:
         return None
 

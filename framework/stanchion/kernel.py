@@ -20,6 +20,7 @@ from .call import EMPTY, Call, Send
 from .cancellation import is_cancellation
 from .catalog import Entry
 from .chain import Layer, Link, Next
+from .client_notification import read_notification
 from .debug import checked
 from .edge import NO_REPLY, Edge, Reply
 from .errors import (
@@ -36,7 +37,6 @@ from .gate import admit_legacy, admit_modern, admit_notification, era_of_message
 from .peer import NO_HEADERS, Connection, Peer
 from .protocol import (
     BATCH_VERSIONS,
-    LATEST_LEGACY_VERSION,
     LATEST_MODERN_VERSION,
     META_CAPABILITIES,
     META_CLIENT,
@@ -86,6 +86,8 @@ class Kernel:
         self._new_scope = type(anyio.CancelScope())
         self._idle: anyio.Event | None = None
         self._links: dict[str, Link] = {}
+        self._custom: dict[str, Method] = {}
+        self._notifications = server.notifications
         self._resolvers: dict[str, Callable[[Call], Entry[Any] | None]] = {}
         # {capability: what is registered of it}; it is declared while there is some.
         self._announced: dict[str, Sized] = {}
@@ -100,6 +102,7 @@ class Kernel:
         for feature in features_of(server):
             feature.open(compile, edge.encode_page)
             self._resolvers |= feature.resolvers()
+            self._custom |= feature.custom
             if feature.capability is not None:
                 self._announced[feature.capability] = feature.registered
 
@@ -187,9 +190,9 @@ class Kernel:
         era = era_of_message(request, headers)
         try:
             if era is Era.MODERN:
-                version, method = admit_modern(request, headers)
+                version, method = admit_modern(request, headers, self._custom)
             else:
-                version, method = admit_legacy(request, connection.version)
+                version, method = admit_legacy(request, connection.version, self._custom)
 
             if request.method == "ping":
                 return Reply(encode_result(request.id, {}))
@@ -222,6 +225,11 @@ class Kernel:
     ) -> Call:
         params = request.params or EMPTY
         names_target = TARGET_PARAMS.get(request.method)
+        if request.method in self._custom:
+            arguments = {name: value for name, value in params.items() if name != "_meta"}
+        else:
+            arguments = params.get("arguments") or EMPTY
+
         return Call(
             request.method,
             peer,
@@ -229,10 +237,11 @@ class Kernel:
             params=params,
             meta=params.get("_meta") or EMPTY,
             target_name=None if names_target is None else params[names_target],
-            arguments=params.get("arguments") or EMPTY,
+            arguments=arguments,
             principal=connection.principal,
             send=send,
             new_correlation_id=self._new_correlation_id,
+            log_floor=connection.log_floor,
         )
 
     def _refusal(self, call: Call, connection: Connection) -> CallError:
@@ -304,8 +313,10 @@ class Kernel:
         headers: Mapping[str, str] | None,
     ) -> None:
         modern = era_of_message(notification, headers) is Era.MODERN
-        version = LATEST_MODERN_VERSION if modern else connection.version or LATEST_LEGACY_VERSION
-        if admit_notification(notification, version) is None:
+        # Without a handshake it is a modern peer's: its notifications need not name the version.
+        version = (not modern and connection.version) or LATEST_MODERN_VERSION
+        custom = self._notifications.custom
+        if admit_notification(notification, version, custom) is None:
             return
 
         if notification.method == "notifications/cancelled":
@@ -314,6 +325,10 @@ class Kernel:
             # MCP 2025-11-25, cancellation: a client must not cancel initialize.
             if call is not None and call.method != "initialize":
                 call.cancel()
+
+        if self._notifications.handles(notification.method):
+            note = read_notification(notification, version, connection, headers)
+            self._notifications.deliver(note)
 
     async def drain(self, grace: float) -> None:
         """Take no more calls, wait up to *grace* seconds for those that run, and stop the rest.

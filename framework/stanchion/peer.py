@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from .log_floor import LogFloor
 from .protocol import Era, era_of
 
 if TYPE_CHECKING:
@@ -90,6 +91,20 @@ class Peer:
         """The era of the version that is spoken."""
         return era_of(self.version)
 
+    def extension(self, name: str) -> Mapping[str, Any] | None:
+        """Give the settings with which the client declares the extension *name*, or None.
+
+        An empty mapping means that it supports the extension and sets nothing.
+
+        Source: MCP 2026-07-28, basic/lifecycle, "Extension Negotiation".
+        """
+        declared: Any = self.capabilities.get("extensions")
+        if not isinstance(declared, dict):
+            return None
+
+        settings: Any = cast("dict[str, Any]", declared).get(name)
+        return cast("dict[str, Any]", settings) if isinstance(settings, dict) else None
+
     def __repr__(self) -> str:
         return f"<Peer {self.client.get('name', '?')} over {self.transport}, {self.version}>"
 
@@ -106,9 +121,10 @@ class Connection:
         principal: Who the transport found the peer to be, or None.
         address: The remote address, or None.
         in_flight: `{request id: call}` of the calls that are running, for cancellation.
+        log_floor: The least severe log level that a legacy peer wants.
     """
 
-    __slots__ = ("address", "in_flight", "peer", "principal", "transport")
+    __slots__ = ("address", "in_flight", "log_floor", "peer", "principal", "transport")
 
     def __init__(
         self,
@@ -118,12 +134,14 @@ class Connection:
         principal: Principal | None = None,
         address: str | None = None,
         in_flight: dict[RequestId, Call] | None = None,
+        log_floor: LogFloor | None = None,
     ) -> None:
         self.transport = transport
         self.peer = peer
         self.principal = principal
         self.address = address
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
+        self.log_floor = log_floor or LogFloor()
 
     @property
     def version(self) -> str | None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, TypeVar, overload
 from .call import Send, new_correlation_id
 from .catalog import Catalog
 from .chain import AnyLayer, Chain, Middleware
+from .custom_offers import CustomOffers
 from .edge import Edge, Reply
 from .errors import ConfigurationError
 from .features.lifecycle import implementation
@@ -30,7 +31,7 @@ from .wire import Message
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Server(PromptOffers):
+class Server(PromptOffers, CustomOffers):
     """An MCP server: tools behind a checked chain, for every transport and both eras.
 
     A subclass may override `lifespan` and `new_correlation_id`; everything else is the
@@ -95,6 +96,7 @@ class Server(PromptOffers):
         if page_size < 1 or max_calls < 1:
             raise ConfigurationError("page_size and max_calls must be 1 or more")
 
+        super().__init__()
         self.name = name
         self.version = version
         self.title = title
@@ -268,6 +270,7 @@ class Server(PromptOffers):
             for other in self.mounts.servers:
                 await layers.enter_async_context(other)
 
+            await layers.enter_async_context(self.notifications)
             self._kernel = kernel
             try:
                 yield

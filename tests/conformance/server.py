@@ -123,6 +123,26 @@ async def test_tool_with_progress(call: Call) -> str:
 
 
 @server.tool
+async def test_tool_with_logging(call: Call) -> str:
+    """Send three log messages, then finish."""
+    await call.log("info", "Tool execution started")
+    await anyio.sleep(PAUSE)
+    await call.log("info", "Tool processing data")
+    await anyio.sleep(PAUSE)
+    await call.log("info", "Tool execution completed")
+    return "The tool has run with logging."
+
+
+@server.tool
+async def test_logging_tool(call: Call) -> str:
+    """Send a log message at every level, for those who want it."""
+    for level in ("debug", "info", "warning", "error"):
+        await call.log(level, f"A message at {level}", "conformance")
+
+    return "The tool has logged."
+
+
+@server.tool
 async def test_missing_capability(call: Call) -> str:
     """Work only for a client that declares sampling."""
     if "sampling" not in call.peer.capabilities:

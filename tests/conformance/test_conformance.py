@@ -1,7 +1,7 @@
 """The official conformance suite passes on one long-running server, with each HTTP parser.
 
-What is listed here is what a server with tools, prompts, a life cycle and a transport must pass;
-scenarios of resources, logging, sampling and elicitation join the lists with those features.
+What is listed here is what a server with tools, prompts, logging, a life cycle and a transport
+must pass; scenarios of resources, sampling and elicitation join the lists with those features.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ SCENARIOS = [
     (LEGACY, "server-initialize"),
     (LEGACY, "ping"),
     (LEGACY, "server-session-lifecycle"),
+    (LEGACY, "logging-set-level"),
+    (LEGACY, "tools-call-with-logging"),
     *[(MODERN, scenario) for scenario in IN_BOTH_ERAS],
     (MODERN, "http-header-validation"),
     (MODERN, "http-custom-header-server-validation"),
@@ -72,12 +74,12 @@ STATELESS_REQUIRED = {
     "sep-2575-http-server-method-not-found-404-resources-unsubscribe",
     "sep-2575-http-server-method-not-found-404",
     "sep-2575-http-server-error-jsonrpc-id",
+    "sep-2575-server-no-log-without-loglevel",
 }
 """The checks of `server-stateless` that must succeed."""
 
 STATELESS_LATER = {
     "sep-2575-http-server-no-independent-requests-on-stream": "calls a tool that elicits",
-    "sep-2575-server-no-log-without-loglevel": "calls a tool that sends log messages",
     "sep-2575-server-sends-subscription-ack": "needs subscriptions/listen",
     "sep-2575-server-tags-subscription-id": "needs subscriptions/listen",
     "sep-2575-server-honors-notification-filter": "needs subscriptions/listen",

@@ -14,16 +14,16 @@ import pytest
 PUBLIC = {
     "stanchion": """
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer Audio Block Call CallError Chain ChainFrozen
-        Completion Prompt PromptArgument PromptMessage PromptResult
-        ConfigurationError Connection Crashed Denied DuplicateTarget EVERY_REQUEST
-        EmbeddedResource Era Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
-        HeaderMismatch Image Inside InvalidArguments InvalidParams InvalidPolicy
-        InvalidPrompt InvalidRequest InvalidResource InvalidResult InvalidTarget InvalidTool Kind
-        LATEST_LEGACY_VERSION LATEST_MODERN_VERSION META_CONTENT Stream fan_out_fan_in
-        parallel pipeline
-        LEGACY_VERSIONS Layer LayerMisuse Limited Link MODERN_VERSIONS Message
-        MethodNotFound Middleware MissingCapability NO_REPLY Next Notification Once
-        OrderViolation Outcome Outside OverBudget PageResult ParseError Peer PlainResult
+        ClientNotification Completion ConfigurationError Connection Crashed Denied
+        DuplicateTarget EVERY_REQUEST EmbeddedResource Era Fault First HEADER_PARAM_PREFIX
+        HEADER_SESSION HEADER_VERSION HeaderMismatch Image Inside InvalidArguments
+        InvalidParams InvalidPolicy InvalidPrompt InvalidRequest InvalidResource
+        InvalidResult InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION
+        LATEST_MODERN_VERSION LEGACY_VERSIONS Layer LayerMisuse Limited Link LogFloor
+        LogLevel META_CONTENT MODERN_VERSIONS Message MethodNotFound Middleware
+        MissingCapability NO_REPLY Next Notification NotificationCounts Once OrderViolation
+        Outcome Outside OverBudget PageResult ParseError Peer PlainResult Prompt
+        PromptArgument PromptMessage PromptResult Stream fan_out_fan_in parallel pipeline
         Principal ProtocolError Redactor Refusal Reply Request RequestId ResourceLink
         Response Result Rule SUPPORTED_VERSIONS Send Server StanchionError State StateKey
         Target Text Threads TimedOut Tool ToolError ToolResult Unauthenticated Unavailable

@@ -438,3 +438,20 @@ def test_each_code_has_a_status_in_each_era(error, modern_status, legacy_status)
     """The status of an error follows from its code and the era alone."""
     assert http_status(error, Era.MODERN) == modern_status
     assert http_status(error, Era.LEGACY) == legacy_status
+
+
+@pytest.mark.parametrize("version", [None, "2025-11-25"])
+def test_a_custom_method_is_admitted_where_the_table_has_no_row(version):
+    """With its own row, in both eras; the handshake and the envelope are asked for all the same."""
+    row = Method("vendor/thing", VERSIONS)
+    custom = {row.name: row}
+    if version is None:
+        assert admit_modern(modern(row.name), None, custom) == (MODERN, row)
+        with pytest.raises(InvalidParams):
+            admit_modern(Request(1, row.name, {}), None, custom)
+    else:
+        assert admit_legacy(Request(1, row.name, {}), version, custom) == (version, row)
+        with pytest.raises(InvalidRequest):
+            admit_legacy(Request(1, row.name, {}), None, custom)
+
+    assert admit_notification(Notification(row.name, None), version or MODERN, custom) is row

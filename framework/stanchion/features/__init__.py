@@ -8,8 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .completion import Completions
+from .custom import Custom
+from .extensions import Extensions
 from .feature import Feature as Feature
 from .lifecycle import Lifecycle
+from .logging import Logging
 from .prompts import Prompts
 from .tools import Tools
 
@@ -20,5 +23,12 @@ if TYPE_CHECKING:
 def features_of(server: Server) -> list[Feature]:
     """Make the features of *server*, in the order in which their capabilities are declared."""
     completions = Completions(server)
-    features: list[Feature] = [Tools(server), completions, Prompts(server, completions)]
+    features: list[Feature] = [
+        Tools(server),
+        completions,
+        Prompts(server, completions),
+        Logging(server),
+        Extensions(server),
+        Custom(server),
+    ]
     return [Lifecycle(server, features), *features]

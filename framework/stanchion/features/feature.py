@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..call import Call
 from ..catalog import Encode, Entry
 from ..chain import Layer, Link
+from ..protocol import VERSIONS, Method
 from ..target import Target
 
 if TYPE_CHECKING:
@@ -24,14 +25,18 @@ class Feature:
         capability: The server capability that announces it, or None where every server has it.
         methods: `{method: innermost layer}`. Where calls of a method have targets, the layer is
             for names that match none.
+        since: The version in which its capability appeared; older peers are not told of it.
+        custom: `{method: row}` of its methods that are none of the protocol's.
         registered: What there is of it; the capability is declared while this is not empty.
     """
 
     capability: ClassVar[str | None] = None
+    since: ClassVar[str] = VERSIONS[0]
 
     def __init__(self, server: Server) -> None:
         self.server = server
         self.methods: Mapping[str, Layer] = {}
+        self.custom: Mapping[str, Method] = {}
         self.registered: Sized = ()
 
     def declare(self, version: str) -> dict[str, Any]:

@@ -32,7 +32,9 @@ class Lifecycle(Feature):
         return {
             feature.capability: feature.declare(version)
             for feature in self._features
-            if feature.capability is not None and len(feature.registered)
+            if feature.capability is not None
+            and len(feature.registered)
+            and at_least(version, feature.since)
         }
 
     async def initialize(self, next: Next) -> Result:

@@ -81,7 +81,7 @@ async def test_initialize_tells_the_version_and_what_the_server_is(judged, versi
 
     assert result == {
         "protocolVersion": version,
-        "capabilities": {"tools": {}},
+        "capabilities": {"tools": {}, "logging": {}},
         "serverInfo": as_json(implementation(server, version)),
         "instructions": "Ask first.",
     }
@@ -96,7 +96,7 @@ async def test_discover_tells_all_versions_and_who_answers(judged):
     assert result == {
         "resultType": "complete",
         "supportedVersions": list(SUPPORTED_VERSIONS),
-        "capabilities": {"tools": {}},
+        "capabilities": {"tools": {}, "logging": {}},
         "instructions": "Ask first.",
         "ttlMs": 0,
         "cacheScope": "public",
@@ -104,13 +104,13 @@ async def test_discover_tells_all_versions_and_who_answers(judged):
     }
 
 
-async def test_an_empty_server_declares_nothing_and_serves_no_lists(judged):
+async def test_an_empty_server_declares_only_logging_and_serves_no_lists(judged):
     """Capabilities follow from what is registered, and an undeclared method does not exist."""
     server = Server("empty")
     async with server:
         legacy, modern = await judged(server, LEGACY), await judged(server)
         result = (await modern.ask("server/discover"))["result"]
-        assert result["capabilities"] == {}
+        assert result["capabilities"] == {"logging": {}}
         assert "instructions" not in result
         for peer in (legacy, modern):
             for method, params in (("tools/list", {}), ("tools/call", {"name": "x"})):
@@ -263,4 +263,4 @@ async def test_ping_has_a_handler_for_those_who_ask_what_is_served():
     """The kernel answers ping itself; the feature names it all the same."""
     lifecycle, *_ = features_of(Server("s"))
     assert (await lifecycle.methods["ping"](None)).fields == {}
-    assert lifecycle.capabilities(LEGACY) == {}
+    assert lifecycle.capabilities(LEGACY) == {"logging": {}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hmac
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stanchion import ConfigurationError, Peer, Principal
+from stanchion import ConfigurationError, Peer, Principal, Unavailable
 from stanchion_testing import FakeClock, make_call
 from stanchion_transports.http.sessions import MAX_KNOWN, Sessions
 
@@ -266,3 +267,50 @@ def test_a_cut_token_never_opens(length):
 def test_a_made_up_token_never_opens(token):
     """Neither text of any kind nor base64 of anything is a session, and nothing crashes."""
     assert RING.open(token, None) is None
+
+
+def opened(sessions, principal=None):
+    """Start a session and open it, as its first request does."""
+    return sessions.open(sessions.issue(peer(), principal), principal)
+
+
+def test_a_log_level_lasts_as_long_as_its_session(sessions, clock):
+    """Ending the session drops the level, and what lapsed makes room for what comes."""
+    ended, lapsed = opened(sessions), opened(sessions)
+    for session in (ended, lapsed):
+        assert session.log_floor.get() == "info"
+        session.log_floor.set("error")
+        assert session.log_floor.get() == "error"
+
+    assert sessions.remembered == 2
+    sessions.end(ended)
+    assert ended.log_floor.get() == "info"
+    assert sessions.log_level(ended.nonce) is None
+    ended.log_floor.set("alert")  # its request was under way
+    assert ended.log_floor.get() == "info"
+    clock.advance(3601)
+    opened(sessions).log_floor.set("debug")
+    assert sessions.log_level(lapsed.nonce) is None
+
+
+def test_log_levels_are_bounded_and_the_refusal_says_so(clock):
+    """A session that is too many is refused, those that have a level keep it and may change it."""
+    sessions = Sessions([NEW], ttl=3600, max_log_levels=2, clock=clock)
+    first, second, third = (opened(sessions) for _ in range(3))
+    first.log_floor.set("error")
+    second.log_floor.set("error")
+    with pytest.raises(Unavailable, match="too many sessions"):
+        third.log_floor.set("error")
+
+    first.log_floor.set("alert")
+    assert [each.log_floor.get() for each in (first, second, third)] == ["alert", "error", "info"]
+
+
+def test_a_flood_of_log_levels_takes_bounded_memory(clock):
+    """Whoever starts sessions only to set their level fills no memory."""
+    sessions = Sessions([NEW], max_log_levels=100, clock=clock)
+    for number in range(10_000):
+        with contextlib.suppress(Unavailable):
+            sessions.set_log_level(str(number), "debug")
+
+    assert sessions.remembered == 100

@@ -30,13 +30,14 @@ from stanchion import (
 
 from .exchange import Exchange, send_fault, send_plain
 from .headers import Headers
-from .sessions import Session, Sessions
+from .sessions import NoLogFloor, Session, Sessions
 from .watch import Watch
 
 if TYPE_CHECKING:
     from starlette.types import Send
 
 NOT_FOUND = "Session not found: send initialize without Mcp-Session-Id"
+NO_LOG_FLOOR = NoLogFloor()
 MISSING = "The header Mcp-Session-Id is required after initialize"
 
 
@@ -62,6 +63,7 @@ class Legacy:
             await self._initialize(message, exchange, headers)
         elif self._sessions is None:
             connection.peer = _stateless_peer(connection, headers)
+            connection.log_floor = NO_LOG_FLOOR
             await self._answer(message, exchange, headers)
         elif HEADER_SESSION in headers:
             session = self._sessions.open(headers[HEADER_SESSION], connection.principal)
@@ -72,6 +74,7 @@ class Legacy:
                 self._sessions.enter(session)
                 connection.peer = _session_peer(session, connection, headers)
                 connection.in_flight = session.in_flight
+                connection.log_floor = session.log_floor
                 try:
                     await self._answer(message, exchange, headers)
                 finally:

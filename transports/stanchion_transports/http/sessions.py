@@ -1,8 +1,8 @@
 """Legacy sessions as signed tokens: nothing is stored, so any replica serves any session.
 
 The session id carries what `initialize` told, bound to who said it, under a MAC. Only what must
-be shared while it is alive is kept: the running calls of a session, for cancellation, and the
-sessions that were ended before their time.
+be shared while it is alive is kept: the running calls of a session, for cancellation, the log
+level that it set, and the sessions that were ended before their time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ from stanchion import (
     LEGACY_VERSIONS,
     Call,
     ConfigurationError,
+    LogFloor,
+    MethodNotFound,
     Peer,
     Principal,
     RequestId,
+    Unavailable,
 )
 
 MIN_KEY_LENGTH = 32
@@ -52,6 +55,7 @@ class Session:
         client: The client's description of itself, as far as it fits.
         capabilities: What the client can do, as far as it fits.
         in_flight: `{request id: call}` of the calls that run, on all its requests.
+        log_floor: The least severe log level that it wants, for all its requests.
     """
 
     nonce: str
@@ -59,6 +63,44 @@ class Session:
     client: Mapping[str, Any]
     capabilities: Mapping[str, Any]
     in_flight: dict[RequestId, Call]
+    log_floor: LogFloor
+
+
+class NoLogFloor(LogFloor):
+    """The log level of a client without a session: the default, which nothing can change."""
+
+    __slots__ = ()
+
+    def set(self, level: str) -> None:
+        """Refuse, rather than confirm what the client's next request would not find.
+
+        Raises:
+            MethodNotFound: Always.
+        """
+        raise MethodNotFound("logging/setLevel")
+
+
+class _SessionLogFloor(LogFloor):
+    """The log level of one session, kept by `Sessions`."""
+
+    __slots__ = ("_nonce", "_sessions")
+
+    def __init__(self, sessions: Sessions, nonce: str) -> None:
+        super().__init__()
+        self._sessions = sessions
+        self._nonce = nonce
+
+    def get(self) -> str:
+        """Give the level that any request of the session has set, or the default."""
+        return self._sessions.log_level(self._nonce) or super().get()
+
+    def set(self, level: str) -> None:
+        """Keep *level* for all requests of the session.
+
+        Raises:
+            Unavailable: Too many sessions have set one.
+        """
+        self._sessions.set_log_level(self._nonce, level)
 
 
 class _Shared:
@@ -75,7 +117,8 @@ class Sessions:
     """Makes and opens session tokens.
 
     Two servers with the same keys open each other's tokens. A session that was ended on one
-    replica is refused there; on the others it lapses with its time limit.
+    replica is refused there; on the others it lapses with its time limit. A log level is known to
+    the replica on which it was set.
     """
 
     def __init__(
@@ -84,6 +127,7 @@ class Sessions:
         *,
         ttl: float = 86_400.0,
         max_ended: int = 100_000,
+        max_log_levels: int = 100_000,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Take a key ring.
@@ -93,6 +137,7 @@ class Sessions:
                 random key that dies with the process.
             ttl: Seconds that a session lives from `initialize` on.
             max_ended: How many sessions that were ended early are remembered.
+            max_log_levels: How many sessions may have set a log level; more are refused.
             clock: Gives the time of day in seconds.
 
         Raises:
@@ -104,8 +149,11 @@ class Sessions:
         self._keys = tuple(keys) or (secrets.token_bytes(MIN_KEY_LENGTH),)
         self._ttl = ttl
         self._max_ended = max_ended
+        self._max_log_levels = max_log_levels
         self._clock = clock
         self._ended: dict[str, float] = {}  # {nonce: when its token lapses anyway}
+        # {nonce: when its token has surely lapsed, and the level}, the soonest first.
+        self._log_levels: dict[str, tuple[float, str]] = {}
         self._shared: dict[str, _Shared] = {}  # {nonce: what its running requests share}
         self._known: dict[str, _Fields] = {}  # {token: what it says}; at most MAX_KNOWN
 
@@ -138,9 +186,9 @@ class Sessions:
             return None
 
         shared = self._shared.get(nonce)
-        return Session(
-            nonce, version, client, capabilities, {} if shared is None else shared.in_flight
-        )
+        in_flight = {} if shared is None else shared.in_flight
+        log_floor = _SessionLogFloor(self, nonce)
+        return Session(nonce, version, client, capabilities, in_flight, log_floor)
 
     def enter(self, session: Session) -> None:
         """Let later requests of *session* find the calls that start now."""
@@ -166,13 +214,43 @@ class Sessions:
             del self._ended[oldest]
 
         self._ended[session.nonce] = now + self._ttl
+        self._log_levels.pop(session.nonce, None)
         for call in list(session.in_flight.values()):
             call.cancel()
 
+    def log_level(self, nonce: str) -> str | None:
+        """Give the log level that a session has set, or None."""
+        kept = self._log_levels.get(nonce)
+        return None if kept is None else kept[1]
+
+    def set_log_level(self, nonce: str, level: str) -> None:
+        """Keep the log level of a session until it ends or lapses.
+
+        Raises:
+            Unavailable: Too many sessions have set one.
+        """
+        if nonce in self._ended:
+            return  # ended while its request was on the way here
+
+        now = self._clock()
+        self._log_levels.pop(nonce, None)
+        while self._log_levels:
+            oldest = next(iter(self._log_levels))
+            if self._log_levels[oldest][0] > now:
+                break
+
+            del self._log_levels[oldest]
+
+        if len(self._log_levels) >= self._max_log_levels:
+            raise Unavailable("too many sessions have set a log level", policy="max_log_levels")
+
+        # Its token was made before now, so it lapses before this.
+        self._log_levels[nonce] = now + self._ttl, level
+
     @property
     def remembered(self) -> int:
-        """How many sessions take memory: those with running requests and those ended early."""
-        return len(self._ended) + len(self._shared)
+        """How many sessions take memory: with running requests, a log level, or ended early."""
+        return len(self._ended) + len(self._shared) + len(self._log_levels)
 
     def _verify(self, token: str) -> _Fields | None:
         try:
