@@ -21,6 +21,7 @@ from .order import check_order
 from .peer import Connection
 from .plugins import load_transport
 from .protocol import LATEST_MODERN_VERSION, META_SERVER
+from .resource_offers import ResourceOffers
 from .threads import Threads
 from .tool import Tool
 from .wire import Message
@@ -28,7 +29,7 @@ from .wire import Message
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Server:
+class Server(ResourceOffers):
     """An MCP server: tools behind a checked chain, for every transport and both eras.
 
     A subclass may override `lifespan` and `new_correlation_id`; everything else is the
@@ -102,6 +103,7 @@ class Server:
         self.debug = debug
         self.chain = Chain(middleware)
         self.tools = Catalog[Tool](Tool.kind, page_size)
+        ResourceOffers.__init__(self, page_size)
         self._max_calls = max_calls
         self._max_threads = max_threads
         self._max_waiting_for_thread = max_waiting_for_thread

@@ -1,7 +1,7 @@
 """The official conformance suite passes on one long-running server, with each HTTP parser.
 
-What is listed here is what a server with tools, a life cycle and a transport must pass; scenarios
-of prompts, resources, logging, sampling and elicitation join the lists with those features.
+What is listed here is what a server with tools, resources, a life cycle and a transport must
+pass; scenarios of prompts, logging, sampling and elicitation join the lists with those features.
 """
 
 from __future__ import annotations
@@ -21,6 +21,10 @@ IN_BOTH_ERAS = (
     "tools-call-error",
     "tools-call-with-progress",
     "json-schema-2020-12",
+    "resources-list",
+    "resources-read-text",
+    "resources-read-binary",
+    "resources-templates-read",
     "dns-rebinding-protection",
     "server-sse-multiple-streams",
 )
@@ -31,6 +35,7 @@ SCENARIOS = [
     (LEGACY, "ping"),
     (LEGACY, "server-session-lifecycle"),
     *[(MODERN, scenario) for scenario in IN_BOTH_ERAS],
+    (MODERN, "sep-2164-resource-not-found"),
     (MODERN, "http-header-validation"),
     (MODERN, "http-custom-header-server-validation"),
 ]

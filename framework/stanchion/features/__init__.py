@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from .feature import Feature as Feature
 from .lifecycle import Lifecycle
+from .resources import Resources
 from .tools import Tools
 
 if TYPE_CHECKING:
@@ -17,5 +18,5 @@ if TYPE_CHECKING:
 
 def features_of(server: Server) -> list[Feature]:
     """Make the features of *server*, in the order in which their capabilities are declared."""
-    features: list[Feature] = [Tools(server)]
+    features: list[Feature] = [Tools(server), Resources(server)]
     return [Lifecycle(server, features), *features]
