@@ -106,7 +106,7 @@ from .protocol import SUPPORTED_VERSIONS as SUPPORTED_VERSIONS
 from .protocol import Era as Era
 from .redaction import Redactor as Redactor
 from .resource import Resource as Resource
-from .resource import ResourceTemplate as ResourceTemplate
+from .resource_template import ResourceTemplate as ResourceTemplate
 from .results import PageResult as PageResult
 from .results import PlainResult as PlainResult
 from .results import Result as Result

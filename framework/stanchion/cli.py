@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from . import __version__
+from .catalog import Catalog
 from .chain import AnyLayer, Middleware, layer_name
 from .errors import ConfigurationError
 from .features import features_of
@@ -193,18 +194,32 @@ async def _print_chain(server: Server, name: str | None) -> bool:
 
 
 def _print_all(server: Server) -> None:
-    """Print a block of whole lines for each tool and each other method."""
-    for tool in server.tools:
-        typer.echo(f"tools/call {tool.name}")
-        typer.echo(f"  {_line(server, 'tools/call', tool)}")
-        if tool.policies:
-            typer.echo(f"  policies: {_policies(tool.policies)}")
+    """Print a block of whole lines for each target and each other method that is served."""
+    catalogs: tuple[Catalog[Any], ...] = (server.tools, server.resources, server.templates)
+    for catalog in catalogs:
+        method = catalog.kind.method
+        for target in catalog:
+            typer.echo(f"{method} {target.key}")
+            typer.echo(f"  {_line(server, method, target)}")
+            if target.policies:
+                typer.echo(f"  policies: {_policies(target.policies)}")
 
-    for method in (method for feature in features_of(server) for method in feature.methods):
-        # The kernel answers a ping itself, and tools have had their lines.
+    served = [
+        method
+        for feature in features_of(server)
+        if feature.capability is None or len(feature.registered)
+        for method in feature.methods
+    ]
+    for method in served:
+        # The kernel answers a ping itself, and targets have had their lines.
         if method != "ping":
-            unknown = " (a name that matches no tool)" if method == "tools/call" else ""
-            typer.echo(f"{method}{unknown}\n  {_line(server, method, None)}")
+            typer.echo(f"{method}{_UNKNOWN.get(method, '')}\n  {_line(server, method, None)}")
+
+
+_UNKNOWN = {
+    "tools/call": " (a name that matches no tool)",
+    "resources/read": " (a URI that matches nothing)",
+}
 
 
 def _line(server: Server, method: str, target: Target | None) -> str:

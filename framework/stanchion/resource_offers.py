@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from .catalog import Catalog
 from .contents import MAX_FILE_BYTES, CacheScope
 from .errors import InvalidResource
-from .resource import Resource, ResourceTemplate
+from .resource import Resource
+from .resource_template import ResourceTemplate
 from .template_catalog import TemplateCatalog
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +28,7 @@ class ResourceOffers:
     def __init__(self, page_size: int) -> None:
         self.resources = Catalog[Resource](Resource.kind, page_size)
         self.templates = TemplateCatalog(page_size)
-        self._folders: dict[str, list[str]] = {}
+        self._folders: dict[str, list[Resource | ResourceTemplate]] = {}
 
     def resource(
         self,
@@ -180,7 +181,8 @@ class ResourceOffers:
         """Offer the files below a folder, read in worker threads whenever they are asked for.
 
         They are offered as the template `<uri_prefix>{+path}`, which also finds files that come
-        later, and are listed as they are now. What leads out of the folder is not found.
+        later, and are listed as they are now; looking for them blocks. What leads out of the
+        folder is not found.
 
         Args:
             path: The folder.
@@ -199,16 +201,16 @@ class ResourceOffers:
         if not uri_prefix.endswith("/"):
             raise InvalidResource(uri_prefix, "the URI prefix of a folder ends with a slash")
 
-        from .files import Folder
+        from .folder import Folder
 
         folder = Folder(path, max_bytes=max_bytes, hidden=hidden)
         found = folder.resources(uri_prefix, fields) if listed else []
         template = folder.template(uri_prefix, fields)
-        added: list[str] = []
+        added: list[Resource | ResourceTemplate] = []
         try:
             for target in (template, *found):
                 self.add_resource(target)
-                added.append(target.key)
+                added.append(target)
         except Exception:
             self._remove_all(added)
             raise
@@ -223,10 +225,12 @@ class ResourceOffers:
         """
         self._remove_all(self._folders.pop(uri_prefix))
 
-    def _remove_all(self, keys: Iterable[str]) -> None:
-        for key in keys:
-            if key in self.resources.entries or key in self.templates.entries:
-                self.remove_resource(key)
+    def _remove_all(self, targets: Iterable[Resource | ResourceTemplate]) -> None:
+        for target in targets:
+            offered = self.templates if isinstance(target, ResourceTemplate) else self.resources
+            entry = offered.get(target.key)
+            if entry is not None and entry.target is target:  # not replaced meanwhile
+                offered.remove(target.key)
 
 
 def _is_template(uri: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import insort
 
 from .catalog import Catalog, Entry
-from .resource import ResourceTemplate
+from .resource_template import ResourceTemplate
 from .uri_template import Variables
 
 

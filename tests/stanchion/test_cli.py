@@ -137,6 +137,26 @@ def test_all_chains_are_printed_line_by_line(folder):
     ]
 
 
+def test_chains_of_resources_are_printed(folder):
+    """Resources and templates have their lines too, and what is not served has none."""
+    write(
+        folder,
+        "desk_of_files.py",
+        "from stanchion import Server\nserver = Server('s')\n"
+        "@server.resource('a:b')\ndef b(): ...\n@server.resource('a:c/{x}')\ndef c(x): ...\n",
+    )
+
+    assert stanchion("chain", "desk_of_files").stdout.splitlines()[::2] == [
+        "resources/read a:b",
+        "resources/read a:c/{x}",
+        "initialize",
+        "server/discover",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read (a URI that matches nothing)",
+    ]
+
+
 def test_a_tool_that_does_not_exist_is_named_with_those_that_do(folder):
     """A wrong tool name is a wrong command, and the answer lists the right ones."""
     write(folder, "desk.py")

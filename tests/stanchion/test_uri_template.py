@@ -13,8 +13,6 @@ from stanchion import InvalidResource
 from stanchion.uri_template import (
     MAX_REQUESTED_LENGTH,
     UriTemplate,
-    first_unsafe,
-    is_safe,
     percent_decode,
 )
 
@@ -195,33 +193,6 @@ class TestOrder:
     def test_repr(self):
         """A template shows its text."""
         assert repr(UriTemplate("o://{x}")) == "<UriTemplate o://{x}>"
-
-
-class TestSafe:
-    @pytest.mark.parametrize(
-        "value",
-        [
-            "..", ".", "../a", "a/..", "a/../b", "a/./b", "/etc/passwd", "//host", "\\", "a\\b",
-            "..\\a", "C:", "C:/a", "a\0b", "a\nb", "\x7f", "%2e%2e", "a%2fb", ["a", ".."],
-        ],
-    )  # fmt: skip
-    def test_not_safe(self, value):
-        """Whatever could lead out of a folder, at once or decoded once more, is not safe."""
-        assert not is_safe(value)
-
-    @pytest.mark.parametrize(
-        "value", ["a", "a/b", "a.b", "...", "..a", ".a", "100%", "x:1", "é", "", "a//b", ["a", "b"]]
-    )
-    def test_safe(self, value):
-        """Everything else is."""
-        assert is_safe(value)
-
-    def test_opting_in(self):
-        """The first variable that is not safe is named, unless it is said to be unguarded."""
-        variables = {"a": "x", "b": "..", "c": "/"}
-        assert first_unsafe(variables, ()) == "b"
-        assert first_unsafe(variables, {"b"}) == "c"
-        assert first_unsafe(variables, {"b", "c"}) is None
 
 
 @pytest.mark.parametrize("raw", ["%", "%2", "%%41", "%zz", "%ff", "%ed%a0%80"])

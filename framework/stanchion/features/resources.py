@@ -14,7 +14,7 @@ from ..results import PageResult, Result
 from .feature import CompileTarget, Feature
 
 if TYPE_CHECKING:
-    from ..resource import ReadTarget
+    from ..read_target import ReadTarget
     from ..server import Server
 
 READ: Final = "resources/read"
