@@ -15,6 +15,7 @@ from stanchion import (
     Middleware,
     Principal,
     Resource,
+    ResourceResult,
     ResourceTemplate,
     Server,
     ToolError,
@@ -42,7 +43,8 @@ def desk(**options):
     @server.resource("fail://{how}")
     def fail(how: str):
         raise {"crash": ValueError("secret"), "words": ToolError("in my words"),
-               "gone": UnknownTarget("resource", "inner name")}[how]  # fmt: skip
+               "gone": UnknownTarget("resource", "inner name"),
+               "tool": UnknownTarget("tool", "hammer")}[how]  # fmt: skip
 
     return server
 
@@ -152,6 +154,7 @@ class TestRead:
             assert (crash["code"], list(crash["data"])) == (-32603, ["correlationId"])
             assert "secret" not in str(crash)
             assert (await fault("fail://words"))["message"] == "in my words"
+            assert (await fault("fail://tool"))["message"] == "Unknown tool: hammer"
             assert (await peer.ask("resources/read", {"uri": 5}))["error"]["code"] == -32602
 
     async def test_arguments_are_the_variables(self, judged):
@@ -196,6 +199,7 @@ class TestCacheScope:
             ({"cache_scope": "public"}, Principal("ann"), "public"),
             ({"cache_scope": "private"}, None, "private"),
             ({"source": lambda call: "x"}, None, "private"),
+            ({"source": lambda: ResourceResult([], cache_scope="private")}, None, "private"),
         ],
     )
     async def test_by_default(self, judged, fields, principal, scope):
