@@ -435,7 +435,7 @@ class InvalidResult(CallError):
     outcome = Outcome.CRASHED
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        super().__init__("The tool's result cannot be sent: " + "; ".join(map(str, faults)))
+        super().__init__("The result cannot be sent: " + "; ".join(map(str, faults)))
         self.faults = tuple(faults)
 
 

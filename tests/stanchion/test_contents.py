@@ -53,9 +53,8 @@ class TestContents:
     @pytest.mark.parametrize("source", ["x", b"x", lambda: {"a": 1}])
     async def test_the_resource_says_what_they_are(self, source):
         """The resource's own type goes before what could be guessed."""
-        assert (await run(Resource("a:b", source, mime_type="text/x"))).contents[
-            0
-        ].mime_type == "text/x"
+        (part,) = (await run(Resource("a:b", source, mime_type="text/x"))).contents
+        assert part.mime_type == "text/x"
 
     async def test_several(self):
         """A list with contents in it is several; each may have a URI and a type of its own."""
