@@ -53,6 +53,8 @@ from .content import EmbeddedResource as EmbeddedResource
 from .content import Image as Image
 from .content import ResourceLink as ResourceLink
 from .content import Text as Text
+from .contents import Contents as Contents
+from .contents import ResourceResult as ResourceResult
 from .debug import LayerMisuse as LayerMisuse
 from .edge import NO_REPLY as NO_REPLY
 from .edge import Reply as Reply
@@ -122,6 +124,8 @@ from .protocol import MODERN_VERSIONS as MODERN_VERSIONS
 from .protocol import SUPPORTED_VERSIONS as SUPPORTED_VERSIONS
 from .protocol import Era as Era
 from .redaction import Redactor as Redactor
+from .resource import Resource as Resource
+from .resource_template import ResourceTemplate as ResourceTemplate
 from .results import PageResult as PageResult
 from .results import PlainResult as PlainResult
 from .results import Result as Result

@@ -72,7 +72,7 @@ class Catalog(Generic[T]):
         self.page_size = page_size
         self.entries: dict[str, Entry[T]] = {}
         self.names: list[str] = []
-        self._pages: dict[tuple[str, str | None], PageResult] = {}
+        self._pages: dict[tuple[str, str | None, str], PageResult] = {}
         self._filtered = 0  # entries that some layer may hide
         self._chain: Chain | None = None
         self._compile: Compile[T] | None = None
@@ -171,10 +171,12 @@ class Catalog(Generic[T]):
             names = [name for name in self.names if self.is_visible(self.entries[name], call)]
             return self._cut(names, call, cursor, "private")
 
-        key = (call.peer.version, cursor)
+        # A list behind a login is its owner's, even where everybody would see the same.
+        scope = "public" if call.principal is None else "private"
+        key = (call.peer.version, cursor, scope)
         page = self._pages.get(key)
         if page is None:
-            page = self._cut(self.names, call, cursor, "public")
+            page = self._cut(self.names, call, cursor, scope)
             if self._encode is not None:
                 page = page.copy(self._encode(page, call.peer.version))
 

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import importlib
 import inspect
+import itertools
 import os
 import platform
 import sys
@@ -196,7 +197,8 @@ async def _print_chain(server: Server, name: str | None) -> bool:
 
 def _print_all(server: Server) -> None:
     """Print a block of whole lines for each target and each other method that is served."""
-    for target in (*server.tools, *server.prompts):
+    offered = (server.tools, server.resources, server.templates, server.prompts)
+    for target in itertools.chain(*offered):
         method = target.kind.method
         typer.echo(f"{method} {target.key}\n  {_line(server, method, target)}")
         policies: dict[str, Any] = {}

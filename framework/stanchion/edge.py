@@ -15,6 +15,7 @@ import orjson
 
 from .call import Call
 from .content import Text, block_wire
+from .contents import ResourceResult
 from .errors import (
     CallError,
     Crashed,
@@ -111,6 +112,8 @@ class Edge:
         modern = version in MODERN_VERSIONS
         if isinstance(result, ToolResult):
             wired = _wire_tool_result(result, version, modern=modern)
+        elif isinstance(result, ResourceResult):
+            wired = result.wire(version)
         else:
             wired = _wire_other(result, version, modern=modern)
 

@@ -115,6 +115,7 @@ class InvalidTarget(ConfigurationError):
 
     Attributes:
         target: The target's name or URI.
+        problem: What is wrong with it.
     """
 
     noun: ClassVar[str] = "target"
@@ -122,6 +123,7 @@ class InvalidTarget(ConfigurationError):
     def __init__(self, target: str, problem: str) -> None:
         super().__init__(f"{self.noun} {target!r}: {problem}")
         self.target = target
+        self.problem = problem
 
 
 class InvalidTool(InvalidTarget):
@@ -433,7 +435,7 @@ class InvalidResult(CallError):
     outcome = Outcome.CRASHED
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        super().__init__("The tool's result cannot be sent: " + "; ".join(map(str, faults)))
+        super().__init__("The result cannot be sent: " + "; ".join(map(str, faults)))
         self.faults = tuple(faults)
 
 

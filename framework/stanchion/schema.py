@@ -111,6 +111,35 @@ class Signature:
 
         return arguments
 
+    @property
+    def takes_call(self) -> bool:
+        """Whether a parameter is given the call."""
+        return bool(self._call_names)
+
+    def bind_strings(self, call: Call) -> dict[str, Any]:
+        """Turn arguments that came as text into the function's keyword arguments.
+
+        `"5"` is the integer 5 and `"true"` is true, as parts of a URI have no other way to be;
+        so also within a list of text.
+
+        Raises:
+            InvalidArguments: They do not fit the signature.
+        """
+        arguments = dict(call.arguments)
+        validator = self._model.__pydantic_validator__
+        try:
+            if all(isinstance(value, str) for value in arguments.values()):
+                bound = validator.validate_strings(arguments)
+            else:  # pydantic knows text within objects, but not within lists
+                bound = validator.validate_json(orjson.dumps(arguments), strict=False)
+        except TypeError as error:  # a layer put there what is no JSON
+            raise InvalidArguments(list(faults_of(arguments))) from error
+        except ValidationError as error:
+            raise InvalidArguments(faults_in(error, arguments)) from None
+
+        bound_arguments = dict(zip(self._annotations, bound.__dict__.values(), strict=True))
+        return bound_arguments | dict.fromkeys(self._call_names, call)
+
     def _bind_again(self, call: Call) -> BaseModel:
         try:
             return self.parse(call.arguments)

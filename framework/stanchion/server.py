@@ -24,6 +24,7 @@ from .peer import Connection
 from .plugins import load_transport
 from .prompt_offers import PromptOffers
 from .protocol import LATEST_MODERN_VERSION, META_SERVER
+from .resource_offers import ResourceOffers
 from .threads import Threads
 from .tool import Tool
 from .wire import Message
@@ -31,7 +32,7 @@ from .wire import Message
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Server(PromptOffers, CustomOffers):
+class Server(CustomOffers, PromptOffers, ResourceOffers):
     """An MCP server: tools behind a checked chain, for every transport and both eras.
 
     A subclass may override `lifespan` and `new_correlation_id`; everything else is the
@@ -109,6 +110,7 @@ class Server(PromptOffers, CustomOffers):
         self.tools = Catalog[Tool](Tool.kind, page_size)
         self.mounts = Mounts(self)
         self._offer_prompts(page_size)
+        self._offer_resources(page_size)
         self._max_calls = max_calls
         self._max_threads = max_threads
         self._max_waiting_for_thread = max_waiting_for_thread

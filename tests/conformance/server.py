@@ -2,9 +2,9 @@
 
     python tests/conformance/server.py --port 8000 --parser httptools
 
-serves the suite's tools and prompts at `http://localhost:8000/mcp` until Ctrl+C. Names, texts and
-schemas are the suite's own, so that it can ask for them; the suite says in each scenario what it
-expects.
+serves the suite's tools, resources and prompts at `http://localhost:8000/mcp` until Ctrl+C. Names,
+texts and schemas are the suite's own, so that it can ask for them; the suite says in each scenario
+what it expects.
 """
 
 from __future__ import annotations
@@ -221,6 +221,24 @@ def test_prompt_with_image() -> list[PromptMessage]:
         PromptMessage("user", Image(red_pixel(), "image/png")),
         PromptMessage("user", "Please analyze the image above."),
     ]
+
+
+@server.resource("test://static-text", mime_type="text/plain")
+def static_text() -> str:
+    """Give text that is always the same."""
+    return "This is the content of the static text resource."
+
+
+@server.resource("test://static-binary", mime_type="image/png")
+def static_binary() -> bytes:
+    """Give bytes that are always the same, an image."""
+    return red_pixel()
+
+
+@server.resource("test://template/{id}/data", mime_type="application/json")
+def template_data(id: str) -> dict[str, Any]:
+    """Give what belongs to an id."""
+    return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
 
 
 def red_pixel() -> bytes:

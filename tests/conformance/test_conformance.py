@@ -1,7 +1,7 @@
 """The official conformance suite passes on one long-running server, with each HTTP parser.
 
-What is listed here is what a server with tools, prompts, logging, a life cycle and a transport
-must pass; scenarios of resources, sampling and elicitation join the lists with those features.
+What is listed here is what a server with tools, resources, prompts, logging, a life cycle and a
+transport must pass; scenarios of sampling and elicitation join the lists with those features.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ IN_BOTH_ERAS = (
     "prompts-get-embedded-resource",
     "prompts-get-with-image",
     "completion-complete",
+    "resources-list",
+    "resources-read-text",
+    "resources-read-binary",
+    "resources-templates-read",
     "dns-rebinding-protection",
     "server-sse-multiple-streams",
 )
@@ -39,6 +43,7 @@ SCENARIOS = [
     (LEGACY, "logging-set-level"),
     (LEGACY, "tools-call-with-logging"),
     *[(MODERN, scenario) for scenario in IN_BOTH_ERAS],
+    (MODERN, "sep-2164-resource-not-found"),
     (MODERN, "http-header-validation"),
     (MODERN, "http-custom-header-server-validation"),
 ]

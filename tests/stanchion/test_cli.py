@@ -180,6 +180,27 @@ def test_prompts_have_their_chains_too(folder):
     assert not any(line.startswith("completion/") for line in lines)
 
 
+def test_chains_of_resources_are_printed(folder):
+    """Resources and templates have their lines too, and what is not served has none."""
+    write(
+        folder,
+        "desk_of_files.py",
+        "from stanchion import Server\nserver = Server('s')\n"
+        "@server.resource('a:b')\ndef b(): ...\n@server.resource('a:c/{x}')\ndef c(x): ...\n",
+    )
+
+    assert stanchion("chain", "desk_of_files").stdout.splitlines()[::2] == [
+        "resources/read a:b",
+        "resources/read a:c/{x}",
+        "initialize",
+        "server/discover",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read (a name that matches no resource)",
+        "logging/setLevel",
+    ]
+
+
 def test_a_tool_that_does_not_exist_is_named_with_those_that_do(folder):
     """A wrong tool name is a wrong command, and the answer lists the right ones."""
     write(folder, "desk.py")

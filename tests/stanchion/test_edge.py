@@ -88,7 +88,7 @@ RESULT_ROWS = [
     ),
     (
         InvalidResult([Fault("/x", "is of type set, which JSON has no form for")]),
-        "The tool's result cannot be sent: /x: is of type set, which JSON has no form for",
+        "The result cannot be sent: /x: is of type set, which JSON has no form for",
     ),
     (Crashed("c0ffee"), "Internal error (correlation id c0ffee)"),
     (ValueError("secret"), "Internal error (correlation id c0ffee)"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stanchion import Call, Server, Tool, ToolError
+from stanchion import Call, Resource, ResourceTemplate, Server, Tool, ToolError
 from stanchion.protocol import (
     CLIENT_NOTIFICATIONS,
     CLIENT_REQUESTS,
@@ -61,6 +61,11 @@ async def fail(arguments, call):
     raise SystemExit(str(arguments))
 
 
+def lines(a: int, b: str) -> dict[str, str]:
+    """Give back a part of the URI."""
+    return {b: "x" * (a % 99)}
+
+
 TOOLS = [
     Tool("echo", echo, input_schema={"type": "object"}, blocking=False),
     Tool.from_function(add, blocking=False),
@@ -74,6 +79,8 @@ def fuzzed():
     for tool in TOOLS:
         server.add_tool(tool)
 
+    server.add_resource(Resource("desk://app", b"\0"))
+    server.add_resource(ResourceTemplate.from_function("desk://{a}/{+b}", lines, blocking=False))
     return server
 
 
@@ -110,6 +117,10 @@ def real(version):
         arguments = {"a": 1, "b": [2.5], "message": "no"}
         params = {"name": name, "arguments": arguments, "_meta": meta}
         yield {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+    for uri in ("desk://app", "desk://7/a/b", "desk://x/b", "desk://7/../%2e%2e/%00"):
+        params = {"uri": uri, "_meta": meta}
+        yield {"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params}
 
 
 REAL = {version: list(real(version)) for version in VERSIONS}
@@ -149,7 +160,8 @@ def mutated(draw, version):
 def http_headers(draw, message):
     """Give headers that fit *message*, or that nearly do."""
     params = message.get("params") if isinstance(message, dict) else None
-    name = params.get("name") if isinstance(params, dict) else None
+    named = isinstance(params, dict)
+    name = (params.get("name") or params.get("uri")) if named else None
     method = message.get("method") if isinstance(message, dict) else None
     fields = {"mcp-protocol-version": MODERN, "mcp-method": method, "mcp-name": name}
     fields = {key: value for key, value in fields.items() if isinstance(value, str)}

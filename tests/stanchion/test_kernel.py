@@ -797,8 +797,7 @@ async def test_meta_without_a_json_form_is_an_error_result(judged, caplog):
 
     assert answer["result"]["isError"] is True
     assert text_of(answer) == (
-        "The tool's result cannot be sent: /_meta/held: is of type object, which JSON has no "
-        "form for"
+        "The result cannot be sent: /_meta/held: is of type object, which JSON has no form for"
     )
     assert "cannot be sent" in caplog.text
 

@@ -14,6 +14,7 @@ from .feature import Feature as Feature
 from .lifecycle import Lifecycle
 from .logging import Logging
 from .prompts import Prompts
+from .resources import Resources
 from .tools import Tools
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def features_of(server: Server) -> list[Feature]:
     completions = Completions(server)
     features: list[Feature] = [
         Tools(server),
-        completions,
+        completions,  # before those whose arguments it completes
+        Resources(server, completions),
         Prompts(server, completions),
         Logging(server),
         Extensions(server),

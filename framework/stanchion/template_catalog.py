@@ -1,0 +1,57 @@
+"""The templates that a server offers, and which of them a URI is of."""
+
+from __future__ import annotations
+
+from bisect import insort
+
+from .catalog import Catalog, Entry
+from .resource_template import ResourceTemplate
+from .uri_template import Variables
+
+
+class TemplateCatalog(Catalog[ResourceTemplate]):
+    """A catalog of templates that also finds the one that a URI fits.
+
+    They are tried from the most specific to the least (`UriTemplate.order`), whatever the order
+    in which they were added.
+    """
+
+    def __init__(self, page_size: int) -> None:
+        super().__init__(ResourceTemplate.kind, page_size)
+        self._ordered: list[Entry[ResourceTemplate]] = []
+
+    def add(self, target: ResourceTemplate, *, replace: bool = False) -> None:
+        """Add *target*; see `Catalog.add`.
+
+        Raises:
+            DuplicateTarget: The template is there and *replace* is false.
+            ConfigurationError: The template's policies do not fit the chain.
+        """
+        taken = self.entries.get(target.key)
+        super().add(target, replace=replace)
+        if taken is not None:
+            self._ordered.remove(taken)
+
+        insort(self._ordered, self.entries[target.key], key=_order_of)
+
+    def remove(self, key: str) -> None:
+        """Remove the template *key*; reads of it that are running go on.
+
+        Raises:
+            KeyError: There is no such template.
+        """
+        self._ordered.remove(self.entries[key])
+        super().remove(key)
+
+    def find(self, uri: str) -> tuple[Entry[ResourceTemplate], Variables] | None:
+        """Give the most specific template that *uri* fits, and its variables."""
+        for entry in self._ordered:
+            variables = entry.target.match(uri)
+            if variables is not None:
+                return entry, variables
+
+        return None
+
+
+def _order_of(entry: Entry[ResourceTemplate]) -> tuple[bool, int, int, int, str]:
+    return entry.target.template.order
