@@ -1,0 +1,36 @@
+"""The contract of all transports, over each of them and in both eras."""
+
+from __future__ import annotations
+
+import pytest
+
+from stanchion_testing import TRANSPORT_CHECKS, check_transport
+
+from . import contract_peers
+
+ANY_LOOP = ["memory", "pipes", "stdio_socket"]
+UVICORN = ["http"]  # which runs on asyncio only
+
+CHECKS = pytest.mark.parametrize("check", TRANSPORT_CHECKS)
+ERAS = pytest.mark.parametrize("era", ["modern", "legacy"])
+
+
+@CHECKS
+@ERAS
+@pytest.mark.parametrize("transport", ANY_LOOP)
+async def test_contract(transport, era, check):
+    """The transport does what it owes its clients, on every event loop."""
+    await check_transport(getattr(contract_peers, transport), era=era, checks=[check])
+
+
+@CHECKS
+@ERAS
+@pytest.mark.parametrize("transport", UVICORN)
+@pytest.mark.parametrize(
+    "anyio_backend",
+    [("asyncio", {"use_uvloop": False}), ("asyncio", {"use_uvloop": True})],
+    ids=["asyncio", "uvloop"],
+)
+async def test_contract_over_uvicorn(transport, era, check):
+    """The transport does what it owes its clients, on the event loops that uvicorn knows."""
+    await check_transport(getattr(contract_peers, transport), era=era, checks=[check])
