@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import asynccontextmanager
+from urllib.parse import unquote, urlsplit
 
 import anyio
 import orjson
@@ -153,18 +155,45 @@ class HttpPeer(TransportPeer):
 
 
 @asynccontextmanager
-async def http(server, **options):
-    """Streamable HTTP on real sockets."""
+async def http(server):
+    """Streamable HTTP on a port."""
+    async with served(server, port=0) as peer:
+        yield peer
+
+
+@asynccontextmanager
+async def http_unix(server):
+    """Streamable HTTP on a Unix socket."""
+    # Not pytest's own folder, whose name may be longer than a socket's path may be.
+    with tempfile.TemporaryDirectory() as folder:
+        async with served(server, unix_socket=f"{folder}/socket") as peer:
+            yield peer
+
+
+@asynccontextmanager
+async def http_json_only(server):
+    """HTTP without streams."""
+    async with served(server, port=0, json_only=True) as peer:
+        yield peer
+
+
+@asynccontextmanager
+async def served(server, **options):
+    """Serve over HTTP, and give a client."""
     async with anyio.create_task_group() as group:
 
         async def run(*, task_status):
-            await serve(server, port=0, task_status=task_status, **options)
+            await serve(server, task_status=task_status, **options)
 
-        url = await group.start(run)
-        port = int(url.rpartition(":")[2].partition("/")[0])
+        url = urlsplit(await group.start(run))
 
         async def open_wire():
-            return Wire(await anyio.connect_tcp("127.0.0.1", port), "/mcp")
+            if url.scheme == "http+unix":
+                stream = await anyio.connect_unix(unquote(url.netloc))
+            else:
+                stream = await anyio.connect_tcp("127.0.0.1", url.port)
+
+            return Wire(stream, url.path)
 
         peer = HttpPeer(open_wire, group)
         yield peer

@@ -3,9 +3,12 @@
 guard       Host, Origin, Accept and Content-Type
 sessions    legacy sessions as signed tokens
 exchange    one request's answer: JSON, or an event stream once there is something to stream
+plain       one request's answer where there are no streams
+cors        which pages in a browser may call
 watch       notices clients that go away and streams that fall silent
 endpoint    the ASGI endpoint that puts these together
 app         the application around it, with its health routes
+listener    the socket, on a port or in the file system
 serving     uvicorn, signals and the drain
 """
 

@@ -13,14 +13,17 @@ from starlette.routing import BaseRoute, Route
 
 from stanchion import ConfigurationError, Server
 
+from .cors import Cors
 from .endpoint import Authenticate, Endpoint
+from .exchange import Exchange
 from .guard import LOCAL_HOSTS, Guard
 from .legacy import Legacy
+from .plain import Plain
 from .sessions import Sessions
 from .watch import Watch
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 MAX_BODY = 4 * 1024 * 1024
 KEEP_ALIVE = 15.0
@@ -37,7 +40,7 @@ class HttpApp:
     def __init__(
         self,
         server: Server,
-        endpoint: Endpoint,
+        endpoint: ASGIApp,
         watch: Watch,
         path: str,
         routes: Iterable[BaseRoute],
@@ -86,6 +89,9 @@ def app(
     path: str = "/mcp",
     allowed_hosts: Iterable[str] = LOCAL_HOSTS,
     allowed_origins: Iterable[str] = (),
+    cors_origins: Iterable[str] = (),
+    cors_credentials: bool = False,
+    json_only: bool = False,
     authenticate: Authenticate | None = None,
     session_keys: Iterable[bytes] = (),
     session_ttl: float = 86_400.0,
@@ -102,6 +108,13 @@ def app(
         allowed_hosts: Names that the Host header may have; `*` for all. Only local names by
             default, so that a page in a browser cannot reach a local server by DNS rebinding.
         allowed_origins: Origins that browsers may send beside those of *allowed_hosts*.
+        cors_origins: Origins whose pages may call from a browser and read the answers; they need
+            not be in *allowed_origins* as well. `*` for every one.
+        cors_credentials: Whether these pages' requests may carry cookies and the like; not with
+            `*`.
+        json_only: True answers every request with one JSON body and never with a stream, for
+            clients and gateways that know no streams. Progress and whatever else belongs to a
+            call is not sent then, and a client need accept nothing but JSON.
         authenticate: Finds the principal of each request from its header fields; raises
             `Unauthenticated` to answer 401, another `Refusal` to answer with its code. Sessions
             are bound to what it gives.
@@ -114,8 +127,8 @@ def app(
         routes: More Starlette routes to serve beside `/healthz` and `/readyz`.
 
     Raises:
-        ConfigurationError: *path* does not start with a slash, a key is too short, or a number
-            is not positive.
+        ConfigurationError: *path* does not start with a slash, a key is too short, a number is
+            not positive, or every origin is to send credentials.
     """
     if not path.startswith("/"):
         raise ConfigurationError(f"path must start with a slash: {path!r}")
@@ -125,15 +138,21 @@ def app(
 
     watch = Watch()
     ring = Sessions(tuple(session_keys), ttl=session_ttl) if sessions else None
-    endpoint = Endpoint(
+    pages = tuple(cors_origins)
+    guard = Guard(allowed_hosts, (*allowed_origins, *pages), streams=not json_only)
+    endpoint: ASGIApp = Endpoint(
         server,
-        guard=Guard(allowed_hosts, allowed_origins),
+        guard=guard,
         legacy=Legacy(server, ring, watch),
         watch=watch,
         authenticate=authenticate,
         max_body=max_body,
         keep_alive=keep_alive,
+        exchange=Plain if json_only else Exchange,
     )
+    if pages:
+        endpoint = Cors(endpoint, guard, pages, credentials=cors_credentials)
+
     return HttpApp(server, endpoint, watch, path.rstrip("/") or "/", routes)
 
 

@@ -73,6 +73,7 @@ class Endpoint:
         authenticate: Authenticate | None,
         max_body: int,
         keep_alive: float,
+        exchange: type[Exchange] = Exchange,
     ) -> None:
         self._server = server
         self._guard = guard
@@ -81,6 +82,7 @@ class Endpoint:
         self._authenticate = authenticate
         self._max_body = max_body
         self._keep_alive = keep_alive
+        self._exchange = exchange
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -127,7 +129,7 @@ class Endpoint:
         client = scope.get("client")
         address = None if client is None else client[0]
         connection = Connection("http", principal=principal, address=address)
-        exchange = Exchange(receive, send, self._keep_alive, connection)
+        exchange = self._exchange(receive, send, self._keep_alive, connection)
         if _era_of(message, headers) is Era.LEGACY:
             await self._legacy.post(message, exchange, headers)
         elif isinstance(message, Request):
