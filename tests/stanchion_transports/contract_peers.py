@@ -15,6 +15,7 @@ from stanchion_transports.memory import open_memory
 
 from .http.peer import Wire
 from .pipe_peer import serving as serving_pipes
+from .sse_peer import serving_sse
 
 
 class MemoryPeer(TransportPeer):
@@ -199,3 +200,26 @@ async def served(server, **options):
         yield peer
         await peer.close()
         group.cancel_scope.cancel()
+
+
+class StreamedPeer(TransportPeer):
+    """A client of HTTP+SSE."""
+
+    def __init__(self, client):
+        self._client = client
+
+    async def send(self, frame):
+        assert (await self._client.post(frame)).status == 202
+
+    async def receive(self):
+        return await self._client.message()
+
+    async def disconnect(self):
+        await self._client.close()
+
+
+@asynccontextmanager
+async def sse(server):
+    """HTTP+SSE on real sockets."""
+    async with serving_sse(server) as connect, connect() as client:
+        yield StreamedPeer(client)

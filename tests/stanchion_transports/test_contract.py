@@ -9,7 +9,7 @@ from stanchion_testing import TRANSPORT_CHECKS, check_transport
 from . import contract_peers
 
 ANY_LOOP = ["memory", "pipes", "stdio_socket"]
-UVICORN = ["http", "http_unix"]  # which runs on asyncio only
+UVICORN = ["http", "http_unix", "sse"]  # which runs on asyncio only
 
 NO_STREAM = ["answers", "concurrency", "cancellation", "slow reader", "bad frame", "close"]
 """What a transport owes that cannot send anything before an answer."""

@@ -14,9 +14,10 @@ from starlette.routing import BaseRoute, Route
 from stanchion import ConfigurationError, Server
 
 from .cors import Cors
-from .endpoint import Authenticate, Endpoint
+from .endpoint import Endpoint
 from .exchange import Exchange
 from .guard import LOCAL_HOSTS, Guard
+from .identity import Authenticate
 from .legacy import Legacy
 from .plain import Plain
 from .sessions import Sessions
