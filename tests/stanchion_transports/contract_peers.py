@@ -10,12 +10,13 @@ import anyio
 import orjson
 
 from stanchion_testing import TransportPeer
-from stanchion_transports.http import serve
+from stanchion_transports.http import app, serve
 from stanchion_transports.memory import open_memory
 
 from .http.peer import Wire
 from .pipe_peer import serving as serving_pipes
 from .sse_peer import serving_sse
+from .websocket_peer import connected
 
 
 class MemoryPeer(TransportPeer):
@@ -223,3 +224,27 @@ async def sse(server):
     """HTTP+SSE on real sockets."""
     async with serving_sse(server) as connect, connect() as client:
         yield StreamedPeer(client)
+
+
+class SocketPeer(TransportPeer):
+    """A WebSocket client."""
+
+    def __init__(self, client):
+        self._client = client
+
+    async def send(self, frame):
+        await self._client.send(frame)
+
+    async def receive(self):
+        return await self._client.receive()
+
+    async def disconnect(self):
+        self._client.vanish()
+
+
+@asynccontextmanager
+async def websocket(server):
+    """WebSocket as ASGI has it."""
+    application = app(server, websocket_path="/ws")
+    async with application.lifespan(), connected(application) as client:
+        yield SocketPeer(client)

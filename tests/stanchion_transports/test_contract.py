@@ -8,7 +8,7 @@ from stanchion_testing import TRANSPORT_CHECKS, check_transport
 
 from . import contract_peers
 
-ANY_LOOP = ["memory", "pipes", "stdio_socket"]
+ANY_LOOP = ["memory", "pipes", "stdio_socket", "websocket"]
 UVICORN = ["http", "http_unix", "sse"]  # which runs on asyncio only
 
 NO_STREAM = ["answers", "concurrency", "cancellation", "slow reader", "bad frame", "close"]

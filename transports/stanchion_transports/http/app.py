@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from stanchion import ConfigurationError, Server
 
+from .. import websocket
 from .cors import Cors
 from .endpoint import Endpoint
 from .exchange import Exchange
@@ -36,6 +37,10 @@ class HttpApp:
 
     Mounted in Starlette or FastAPI, the outer application must run its life, because ASGI
     gives a mounted application none: `Starlette(routes=[Mount("/", app)], lifespan=app.lifespan)`.
+
+    Attributes:
+        server: The server.
+        has_websockets: Whether one of its routes is a WebSocket's.
     """
 
     def __init__(
@@ -44,9 +49,10 @@ class HttpApp:
         endpoint: ASGIApp,
         watch: Watch,
         path: str,
-        routes: Iterable[BaseRoute],
+        routes: Sequence[BaseRoute],
     ) -> None:
         self.server = server
+        self.has_websockets = any(isinstance(each, WebSocketRoute) for each in routes)
         self._endpoint = endpoint
         self._watch = watch
         self._paths = frozenset({path, path + "/"} if path != "/" else {"/", ""})
@@ -99,6 +105,7 @@ def app(
     sessions: bool = True,
     max_body: int = MAX_BODY,
     keep_alive: float = KEEP_ALIVE,
+    websocket_path: str | None = None,
     routes: Iterable[BaseRoute] = (),
 ) -> HttpApp:
     """Make the ASGI application that serves *server* over Streamable HTTP.
@@ -125,6 +132,8 @@ def app(
         sessions: False serves legacy clients without sessions: nothing is kept of `initialize`.
         max_body: Bytes that a request's body may have; more is answered 413.
         keep_alive: Seconds of silence after which a running call's stream gets a sign of life.
+        websocket_path: Where MCP over WebSocket is served as well, as `websocket.route` says, or
+            None for nowhere.
         routes: More Starlette routes to serve beside `/healthz` and `/readyz`.
 
     Raises:
@@ -139,8 +148,20 @@ def app(
 
     watch = Watch()
     ring = Sessions(tuple(session_keys), ttl=session_ttl) if sessions else None
+    hosts, origins, others = tuple(allowed_hosts), tuple(allowed_origins), tuple(routes)
     pages = tuple(cors_origins)
-    guard = Guard(allowed_hosts, (*allowed_origins, *pages), streams=not json_only)
+    if websocket_path is not None:
+        socket = websocket.route(
+            server,
+            websocket_path,
+            allowed_hosts=hosts,
+            allowed_origins=(*origins, *pages),
+            authenticate=authenticate,
+            max_frame=max_body,
+        )
+        others = (socket, *others)
+
+    guard = Guard(hosts, (*origins, *pages), streams=not json_only)
     endpoint: ASGIApp = Endpoint(
         server,
         guard=guard,
@@ -154,7 +175,7 @@ def app(
     if pages:
         endpoint = Cors(endpoint, guard, pages, credentials=cors_credentials)
 
-    return HttpApp(server, endpoint, watch, path.rstrip("/") or "/", routes)
+    return HttpApp(server, endpoint, watch, path.rstrip("/") or "/", others)
 
 
 def _path_of(scope: Scope) -> str:

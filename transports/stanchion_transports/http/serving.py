@@ -19,10 +19,10 @@ import anyio
 import anyio.abc
 import uvicorn
 
-from stanchion import Server
+from stanchion import ConfigurationError, Server
 
 from ..ending import ProcessEnd
-from .app import app
+from .app import MAX_BODY, app
 from .listener import listen, listen_unix
 
 logger = logging.getLogger("stanchion.http")
@@ -184,7 +184,8 @@ async def _serve(
         application,
         http=parser,
         lifespan="off",
-        ws="none",
+        ws=_websocket_library() if application.has_websockets else "none",
+        ws_max_size=options.get("max_body", MAX_BODY),
         access_log=False,
         log_level="warning",
         log_config=None,
@@ -280,6 +281,15 @@ def _authority(host: str, listener: socket.socket) -> str:
 
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{name[1]}"
+
+
+def _websocket_library() -> Literal["auto"]:
+    if not any(importlib.util.find_spec(name) for name in ("websockets", "wsproto")):
+        raise ConfigurationError(
+            "WebSocket needs a library that uvicorn knows: install stanchion[websocket]"
+        )
+
+    return "auto"
 
 
 def _has_uvloop() -> bool:
