@@ -1,10 +1,14 @@
-"""What tests of servers and middleware need: a peer in memory, a `next`, a clock."""
+"""What tests of servers, middleware and transports need: peers, a `next`, a clock, a contract."""
 
 from __future__ import annotations
 
 from .clock import FakeClock as FakeClock
 from .clock import JumpingEventLoop as JumpingEventLoop
 from .clock import jumping_backend as jumping_backend
+from .contract import TRANSPORT_CHECKS as TRANSPORT_CHECKS
+from .contract import ContractBroken as ContractBroken
+from .contract import check_transport as check_transport
+from .dialogue import TransportPeer as TransportPeer
 from .mocks import MockNext as MockNext
 from .mocks import make_call as make_call
 from .mocks import mock_next as mock_next
@@ -12,3 +16,4 @@ from .peer import InMemoryPeer as InMemoryPeer
 from .peer import PeerError as PeerError
 from .peer import ToolAnswer as ToolAnswer
 from .peer import connect as connect
+from .trial import OpenTransport as OpenTransport

@@ -37,8 +37,9 @@ PUBLIC = {
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
-        FakeClock InMemoryPeer JumpingEventLoop MockNext PeerError ToolAnswer connect
-        jumping_backend make_call mock_next
+        ContractBroken FakeClock InMemoryPeer JumpingEventLoop MockNext OpenTransport PeerError
+        TRANSPORT_CHECKS ToolAnswer TransportPeer check_transport connect jumping_backend
+        make_call mock_next
     """,
 }
 """What users and packs import; a change here is a change of the public interface."""

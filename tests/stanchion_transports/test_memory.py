@@ -116,3 +116,16 @@ async def test_garbage(server):
         await stream.send(b"\xff")
         assert orjson.loads(await stream.receive())["error"]["code"] == -32700
         assert await ask(stream, 1, "who") == "nobody over memory"
+
+
+async def test_a_peer_that_goes_while_it_is_answered(server):
+    """An answer that nobody will read is dropped, and the server goes on."""
+    async with server:
+        async with open_memory(server, max_buffered=0) as stream:
+            await stream.send(frame(1, "who"))
+            await anyio.wait_all_tasks_blocked()  # the answer waits to be read
+            await stream.aclose()
+            await anyio.wait_all_tasks_blocked()
+
+        async with open_memory(server) as stream:
+            assert await ask(stream, 2, "who") == "nobody over memory"

@@ -1,4 +1,4 @@
-"""The ways in: Streamable HTTP, stdio and memory. Each is a module with one noun.
+"""The ways in: Streamable HTTP, HTTP+SSE, WebSocket, stdio and memory.
 
-This package imports only what `stanchion` exports.
+Each is a module with one noun. This package imports only what `stanchion` exports.
 """

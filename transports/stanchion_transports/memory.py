@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 from anyio.streams.stapled import StapledObjectStream
@@ -36,9 +36,13 @@ async def open_memory(
         to_peer, at_peer = anyio.create_memory_object_stream[bytes](max_buffered)
         connection = Connection("memory", principal=principal)
 
+        async def write(frame: bytes) -> None:
+            with suppress(anyio.BrokenResourceError):  # the peer has gone, and reads no answer
+                await to_peer.send(frame)
+
         async def serve() -> None:
             async with at_server, to_peer:
-                await serve_stream(server, connection, at_server, to_peer.send)
+                await serve_stream(server, connection, at_server, write)
 
         failure: BaseException | None = None
         async with anyio.create_task_group() as serving:

@@ -217,6 +217,10 @@ class Wire:
         assert answer.status == 200, answer.body
         return {"mcp-session-id": answer.headers["mcp-session-id"], "mcp-protocol-version": version}
 
+    async def exactly(self, count):
+        """Read *count* bytes of a body."""
+        return await self._reading.receive_exactly(count)
+
     async def close(self):
         """Close the connection."""
         await self.stream.aclose()

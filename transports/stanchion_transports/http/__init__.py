@@ -1,11 +1,16 @@
 """Streamable HTTP: one endpoint for both eras.
 
 guard       Host, Origin, Accept and Content-Type
+identity    who sends a request
+body        a request's body, no more of it than may be
 sessions    legacy sessions as signed tokens
 exchange    one request's answer: JSON, or an event stream once there is something to stream
+plain       one request's answer where there are no streams
+cors        which pages in a browser may call
 watch       notices clients that go away and streams that fall silent
 endpoint    the ASGI endpoint that puts these together
 app         the application around it, with its health routes
+listener    the socket, on a port or in the file system
 serving     uvicorn, signals and the drain
 """
 
@@ -13,7 +18,7 @@ from __future__ import annotations
 
 from .app import HttpApp as HttpApp
 from .app import app as app
-from .endpoint import Authenticate as Authenticate
+from .identity import Authenticate as Authenticate
 from .serving import run as run
 from .serving import serve as serve
 from .sessions import Sessions as Sessions

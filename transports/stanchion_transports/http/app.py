@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from stanchion import ConfigurationError, Server
 
-from .endpoint import Authenticate, Endpoint
+from .. import websocket
+from .cors import Cors
+from .endpoint import Endpoint
+from .exchange import Exchange
 from .guard import LOCAL_HOSTS, Guard
+from .identity import Authenticate
 from .legacy import Legacy
+from .plain import Plain
 from .sessions import Sessions
 from .watch import Watch
 
 if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 MAX_BODY = 4 * 1024 * 1024
 KEEP_ALIVE = 15.0
@@ -32,17 +37,22 @@ class HttpApp:
 
     Mounted in Starlette or FastAPI, the outer application must run its life, because ASGI
     gives a mounted application none: `Starlette(routes=[Mount("/", app)], lifespan=app.lifespan)`.
+
+    Attributes:
+        server: The server.
+        has_websockets: Whether one of its routes is a WebSocket's.
     """
 
     def __init__(
         self,
         server: Server,
-        endpoint: Endpoint,
+        endpoint: ASGIApp,
         watch: Watch,
         path: str,
-        routes: Iterable[BaseRoute],
+        routes: Sequence[BaseRoute],
     ) -> None:
         self.server = server
+        self.has_websockets = any(isinstance(each, WebSocketRoute) for each in routes)
         self._endpoint = endpoint
         self._watch = watch
         self._paths = frozenset({path, path + "/"} if path != "/" else {"/", ""})
@@ -86,12 +96,16 @@ def app(
     path: str = "/mcp",
     allowed_hosts: Iterable[str] = LOCAL_HOSTS,
     allowed_origins: Iterable[str] = (),
+    cors_origins: Iterable[str] = (),
+    cors_credentials: bool = False,
+    json_only: bool = False,
     authenticate: Authenticate | None = None,
     session_keys: Iterable[bytes] = (),
     session_ttl: float = 86_400.0,
     sessions: bool = True,
     max_body: int = MAX_BODY,
     keep_alive: float = KEEP_ALIVE,
+    websocket_path: str | None = None,
     routes: Iterable[BaseRoute] = (),
 ) -> HttpApp:
     """Make the ASGI application that serves *server* over Streamable HTTP.
@@ -102,6 +116,13 @@ def app(
         allowed_hosts: Names that the Host header may have; `*` for all. Only local names by
             default, so that a page in a browser cannot reach a local server by DNS rebinding.
         allowed_origins: Origins that browsers may send beside those of *allowed_hosts*.
+        cors_origins: Origins whose pages may call from a browser and read the answers; they need
+            not be in *allowed_origins* as well. `*` for every one.
+        cors_credentials: Whether these pages' requests may carry cookies and the like; not with
+            `*`.
+        json_only: True answers every request with one JSON body and never with a stream, for
+            clients and gateways that know no streams. Progress and whatever else belongs to a
+            call is not sent then, and a client need accept nothing but JSON.
         authenticate: Finds the principal of each request from its header fields; raises
             `Unauthenticated` to answer 401, another `Refusal` to answer with its code. Sessions
             are bound to what it gives.
@@ -111,11 +132,13 @@ def app(
         sessions: False serves legacy clients without sessions: nothing is kept of `initialize`.
         max_body: Bytes that a request's body may have; more is answered 413.
         keep_alive: Seconds of silence after which a running call's stream gets a sign of life.
+        websocket_path: Where MCP over WebSocket is served as well, as `websocket.route` says, or
+            None for nowhere.
         routes: More Starlette routes to serve beside `/healthz` and `/readyz`.
 
     Raises:
-        ConfigurationError: *path* does not start with a slash, a key is too short, or a number
-            is not positive.
+        ConfigurationError: *path* does not start with a slash, a key is too short, a number is
+            not positive, or every origin is to send credentials.
     """
     if not path.startswith("/"):
         raise ConfigurationError(f"path must start with a slash: {path!r}")
@@ -125,16 +148,34 @@ def app(
 
     watch = Watch()
     ring = Sessions(tuple(session_keys), ttl=session_ttl) if sessions else None
-    endpoint = Endpoint(
+    hosts, origins, others = tuple(allowed_hosts), tuple(allowed_origins), tuple(routes)
+    pages = tuple(cors_origins)
+    if websocket_path is not None:
+        socket = websocket.route(
+            server,
+            websocket_path,
+            allowed_hosts=hosts,
+            allowed_origins=(*origins, *pages),
+            authenticate=authenticate,
+            max_frame=max_body,
+        )
+        others = (socket, *others)
+
+    guard = Guard(hosts, (*origins, *pages), streams=not json_only)
+    endpoint: ASGIApp = Endpoint(
         server,
-        guard=Guard(allowed_hosts, allowed_origins),
+        guard=guard,
         legacy=Legacy(server, ring, watch),
         watch=watch,
         authenticate=authenticate,
         max_body=max_body,
         keep_alive=keep_alive,
+        exchange=Plain if json_only else Exchange,
     )
-    return HttpApp(server, endpoint, watch, path.rstrip("/") or "/", routes)
+    if pages:
+        endpoint = Cors(endpoint, guard, pages, credentials=cors_credentials)
+
+    return HttpApp(server, endpoint, watch, path.rstrip("/") or "/", others)
 
 
 def _path_of(scope: Scope) -> str:

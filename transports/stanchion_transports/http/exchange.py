@@ -38,7 +38,7 @@ _NO_FIELD = re.compile(rb"[^\t\x20-\x7e\x80-\xff]")
 """What a header field's value may not hold (RFC 9110, section 5.5)."""
 
 _JSON = (b"content-type", b"application/json")
-_STREAM_HEADERS = (
+STREAM_HEADERS = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
@@ -144,7 +144,7 @@ class Exchange:
             self._ended = not more
             self._streaming = True
             if not self._started:
-                headers = [*_STREAM_HEADERS, *self.headers]
+                headers = [*STREAM_HEADERS, *self.headers]
                 await self._send({"type": "http.response.start", "status": 200, "headers": headers})
                 self._started = True  # now, as the call may be cancelled while it waits to send
 

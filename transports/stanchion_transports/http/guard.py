@@ -39,6 +39,8 @@ class Guard:
         self,
         allowed_hosts: Iterable[str] = LOCAL_HOSTS,
         allowed_origins: Iterable[str] = (),
+        *,
+        streams: bool = True,
     ) -> None:
         """Say which names are good.
 
@@ -48,7 +50,9 @@ class Guard:
                 every host.
             allowed_origins: Origins such as `https://app.example.com` beside those whose host
                 is allowed; `*` for every origin.
+            streams: Whether a POST may be answered with a stream, and must accept one.
         """
+        self._answers = (JSON, EVENT_STREAM) if streams else (JSON,)
         self._hosts = frozenset(host.lower() for host in allowed_hosts)
         self._origins = frozenset(origin.lower().rstrip("/") for origin in allowed_origins)
         self._good: set[tuple[bool, bytes | None, bytes | None, bytes | None, bytes | None]] = set()
@@ -69,7 +73,7 @@ class Guard:
         if fields in self._good:
             return None
 
-        problem = self._check_names(headers) or (_check_media(headers) if is_post else None)
+        problem = self._check_names(headers) or (self._check_media(headers) if is_post else None)
         if problem is None and len(self._good) < MAX_REMEMBERED:
             self._good.add(fields)
 
@@ -90,7 +94,7 @@ class Guard:
         if "*" in self._hosts or host in self._hosts:
             return True
 
-        name = _without_port(host)
+        name = without_port(host)
         if name in self._hosts:
             return True
 
@@ -115,27 +119,26 @@ class Guard:
             and self._is_host(parts.netloc)
         )
 
+    def _check_media(self, headers: Headers) -> Problem | None:
+        """Give what is wrong with the Content-Type and Accept of a POST, or None.
 
-def _without_port(host: str) -> str:
+        A missing Accept means that everything is acceptable (RFC 9110, section 12.5.1).
+        """
+        if _media_type(headers.get("content-type", "")) != JSON:
+            return Problem(415, f"Content-Type must be {JSON}")
+
+        accept = headers.get("accept", "*/*")
+        if not all(_accepts(accept, each) for each in self._answers):
+            return Problem(406, f"Accept must include {' and '.join(self._answers)}")
+
+        return None
+
+
+def without_port(host: str) -> str:
     """Give *host* without its port; empty, which no name is, if what follows is no port."""
     end = host.find("]") + 1 if host.startswith("[") else host.find(":")
     name, port = (host, "") if end < 0 else (host[:end], host[end:])
     return name if not port or (port[0] == ":" and port[1:].isdecimal()) else ""
-
-
-def _check_media(headers: Headers) -> Problem | None:
-    """Give what is wrong with the Content-Type and Accept of a POST, or None.
-
-    A missing Accept means that everything is acceptable (RFC 9110, section 12.5.1).
-    """
-    if _media_type(headers.get("content-type", "")) != JSON:
-        return Problem(415, f"Content-Type must be {JSON}")
-
-    accept = headers.get("accept", "*/*")
-    if not (_accepts(accept, JSON) and _accepts(accept, EVENT_STREAM)):
-        return Problem(406, f"Accept must include {JSON} and {EVENT_STREAM}")
-
-    return None
 
 
 def _media_type(value: str) -> str:

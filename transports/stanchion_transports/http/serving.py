@@ -6,21 +6,24 @@ import asyncio
 import contextlib
 import importlib.util
 import logging
+import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
 
 import anyio
 import anyio.abc
 import uvicorn
 
-from stanchion import Server
+from stanchion import ConfigurationError, Server
 
 from ..ending import ProcessEnd
-from .app import app
+from .app import MAX_BODY, app
+from .listener import listen, listen_unix
 
 logger = logging.getLogger("stanchion.http")
 
@@ -44,6 +47,7 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    unix_socket: str | os.PathLike[str] | None = None,
     parser: Parser = "auto",
     drain: float = DRAIN,
     backlog: int = 2048,
@@ -60,10 +64,13 @@ async def serve(
         server: The server; it is started here, or used as it runs.
         host: The address to listen on.
         port: The port, or 0 for a free one.
+        unix_socket: Where to listen in the file system, instead of *host* and *port*. Only the
+            process's own user may connect, unless the file's mode is changed.
         parser: uvicorn's HTTP parser.
         drain: Seconds that running calls have after a signal.
         backlog: Connections that wait to be accepted.
-        task_status: Is told the endpoint's URL once it accepts connections.
+        task_status: Is told the endpoint's URL once it accepts connections; with *unix_socket*
+            it begins with `http+unix://` and the path, percent-encoded.
         options: What `app` takes.
 
     Raises:
@@ -75,6 +82,7 @@ async def serve(
         server,
         host=host,
         port=port,
+        unix_socket=unix_socket,
         parser=parser,
         backlog=backlog,
         options=options,
@@ -88,6 +96,7 @@ def run(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    unix_socket: str | os.PathLike[str] | None = None,
     parser: Parser = "auto",
     drain: float = DRAIN,
     closing: float = CLOSING,
@@ -106,6 +115,7 @@ def run(
         server: The server.
         host: As for `serve`.
         port: As for `serve`.
+        unix_socket: As for `serve`.
         parser: As for `serve`.
         drain: As for `serve`.
         closing: Seconds that the server's layers and its lifespan have to close, 0 or more.
@@ -118,7 +128,14 @@ def run(
     """
     backend = {"use_uvloop": _has_uvloop()}
     if threading.current_thread() is not threading.main_thread():
-        options.update(host=host, port=port, parser=parser, drain=drain, backlog=backlog)
+        options.update(
+            host=host,
+            port=port,
+            unix_socket=unix_socket,
+            parser=parser,
+            drain=drain,
+            backlog=backlog,
+        )
         anyio.run(partial(serve, server, **options), backend="asyncio", backend_options=backend)
         return
 
@@ -136,6 +153,7 @@ def run(
                 server,
                 host=host,
                 port=port,
+                unix_socket=unix_socket,
                 parser=parser,
                 backlog=backlog,
                 options=options,
@@ -152,6 +170,7 @@ async def _serve(
     *,
     host: str,
     port: int,
+    unix_socket: str | os.PathLike[str] | None,
     parser: Parser,
     backlog: int,
     options: dict[str, Any],
@@ -160,14 +179,13 @@ async def _serve(
     on_closed: Callable[[], None] = lambda: None,
 ) -> None:
     application = app(server, **options)
-    listener = _listen(host, port, backlog)
     path: str = options.get("path", "/mcp")
-    url = f"http://{_shown(host)}:{listener.getsockname()[1]}{path}"
     config = uvicorn.Config(
         application,
         http=parser,
         lifespan="off",
-        ws="none",
+        ws=_websocket_library() if application.has_websockets else "none",
+        ws_max_size=options.get("max_body", MAX_BODY),
         access_log=False,
         log_level="warning",
         log_config=None,
@@ -175,12 +193,17 @@ async def _serve(
         timeout_graceful_shutdown=CLOSE_GRACE,
     )
 
-    def started() -> None:
-        logger.info("serving %s", url)
-        on_started(url)
+    opened = (
+        listen(host, port, backlog) if unix_socket is None else listen_unix(unix_socket, backlog)
+    )
+    with opened as listener:
+        url = _authority(host, listener) + path
 
-    listening = _Uvicorn(config, started)
-    try:
+        def started() -> None:
+            logger.info("serving %s", url)
+            on_started(url)
+
+        listening = _Uvicorn(config, started)
         async with application.lifespan():
             async with anyio.create_task_group() as group:
                 group.start_soon(stop, listening)
@@ -188,8 +211,6 @@ async def _serve(
                 group.cancel_scope.cancel()
 
             on_closed()
-    finally:
-        listener.close()
 
 
 class _Uvicorn(uvicorn.Server):
@@ -253,17 +274,22 @@ async def _drain(listening: _Uvicorn, server: Server, grace: float) -> None:
     listening.should_exit = True
 
 
-def _listen(host: str, port: int, backlog: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=backlog)
-    # Accepted sockets inherit it. asyncio sets it only where the protocol number is given, and
-    # Nagle's algorithm then holds a small answer back for the client's delayed ACK, 40 ms.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
+def _authority(host: str, listener: socket.socket) -> str:
+    name: Any = listener.getsockname()
+    if isinstance(name, str):
+        return f"http+unix://{quote(name, safe='')}"
+
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{name[1]}"
 
 
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _websocket_library() -> Literal["auto"]:
+    if not any(importlib.util.find_spec(name) for name in ("websockets", "wsproto")):
+        raise ConfigurationError(
+            "WebSocket needs a library that uvicorn knows: install stanchion[websocket]"
+        )
+
+    return "auto"
 
 
 def _has_uvloop() -> bool:

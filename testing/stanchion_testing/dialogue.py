@@ -1,0 +1,137 @@
+"""The client's end of a transport, and a client that speaks either era over it."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from stanchion import LATEST_LEGACY_VERSION, LATEST_MODERN_VERSION
+
+from .peer import EraName
+
+CLIENT = {"name": "stanchion-contract", "version": "1"}
+
+
+class TransportPeer(ABC):
+    """One client's end of a transport under test; subclass it for a transport of yours.
+
+    A frame is one JSON-RPC message without what the transport puts around it.
+    """
+
+    @abstractmethod
+    async def send(self, frame: bytes) -> None:
+        """Send one frame; does not wait for what it is answered with."""
+
+    @abstractmethod
+    async def receive(self) -> bytes:
+        """Give the next frame from the server, whichever request it belongs to.
+
+        Takes nothing from the transport while nobody waits here: the contract relies on a
+        client that does not read.
+
+        Raises:
+            anyio.EndOfStream: The server has closed the connection.
+        """
+
+    @abstractmethod
+    async def disconnect(self) -> None:
+        """Go away without a goodbye; what was sent and not read is lost."""
+
+    async def cancel(self, id: int, notification: bytes) -> None:
+        """Cancel request *id*: sends *notification*, unless the transport has its own way."""
+        await self.send(notification)
+
+
+class Dialogue:
+    """A client of either era over one `TransportPeer`.
+
+    Attributes:
+        peer: The transport's end.
+        era: `modern` or `legacy`.
+        log: Every message that came, oldest first.
+    """
+
+    def __init__(self, peer: TransportPeer, era: EraName) -> None:
+        self.peer = peer
+        self.era = era
+        self.log: list[dict[str, Any]] = []
+        self._ids = itertools.count(1)
+
+    async def open(self) -> None:
+        """Shake hands, where the era has that."""
+        if self.era == "legacy":
+            params = {
+                "protocolVersion": LATEST_LEGACY_VERSION,
+                "capabilities": {},
+                "clientInfo": CLIENT,
+            }
+            await self.answer(await self.start("initialize", params))
+            await self.peer.send(_frame(method="notifications/initialized"))
+
+    async def start(
+        self, method: str, params: Mapping[str, Any] | None = None, *, progress: str | None = None
+    ) -> int:
+        """Send a request and give its id."""
+        id = next(self._ids)
+        meta = self._envelope()
+        if progress is not None:
+            meta["progressToken"] = progress
+
+        asked = {**(params or {}), "_meta": meta} if meta else dict(params or {})
+        await self.peer.send(_frame(id=id, method=method, params=asked))
+        return id
+
+    async def start_tool(
+        self, tool: str, /, *, progress: str | None = None, **arguments: Any
+    ) -> int:
+        """Send a tool call and give its id."""
+        params = {"name": tool, "arguments": arguments}
+        return await self.start("tools/call", params, progress=progress)
+
+    async def answer(self, id: int | None) -> dict[str, Any]:
+        """Receive until the answer to request *id* is there, and give it."""
+        while True:
+            for message in self.log:
+                if "method" not in message and message.get("id") == id:
+                    return message
+
+            await self.receive()
+
+    async def receive(self) -> None:
+        """Receive one more message into the log."""
+        self.log.append(orjson.loads(await self.peer.receive()))
+
+    async def text(self, id: int) -> str:
+        """Receive until tool call *id* is answered, and give its text."""
+        answer = await self.answer(id)
+        return answer["result"]["content"][0]["text"] if "result" in answer else f"{answer}"
+
+    async def echoes(self, text: str) -> bool:
+        """Say whether the tool `echo` gives *text* back."""
+        return await self.text(await self.start_tool("echo", text=text)) == text
+
+    async def cancel(self, id: int) -> None:
+        """Cancel request *id*."""
+        params: dict[str, Any] = {"requestId": id}
+        if meta := self._envelope():
+            params["_meta"] = meta
+
+        await self.peer.cancel(id, _frame(method="notifications/cancelled", params=params))
+
+    def _envelope(self) -> dict[str, Any]:
+        if self.era == "legacy":
+            return {}
+
+        return {
+            "io.modelcontextprotocol/protocolVersion": LATEST_MODERN_VERSION,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": CLIENT,
+        }
+
+
+def _frame(**message: Any) -> bytes:
+    return orjson.dumps({"jsonrpc": "2.0", **message})
