@@ -5,11 +5,13 @@ General layout, from the ground up; a module imports only from those above it:
     outcome, errors           the tree of errors and the outcomes they stand for
     wire                      JSON-RPC: bytes to a message and back, no MCP
     protocol, gate            MCP as tables, and the pure functions that read them
+    asks, forms               what a server may ask a client
     peer, call, results       what travels: who asks, what is asked, what is answered
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains
     schema, returns, tool     typed functions as tools
     features                  the protocol's features, one file each
+    pending, sealed, rounds   questions to the client, and their answers, in both eras
     edge                      the one place where results and errors become the wire
     redaction, sensitive      secrets out of what is logged
     kernel, server            a message through the chain, and the server's life
@@ -21,6 +23,14 @@ This package imports none of `stanchion_middleware`, `stanchion_transports` and
 
 from __future__ import annotations
 
+from .asks import Ask as Ask
+from .asks import Elicited as Elicited
+from .asks import ElicitForm as ElicitForm
+from .asks import ElicitUrl as ElicitUrl
+from .asks import ListRoots as ListRoots
+from .asks import Root as Root
+from .asks import Sample as Sample
+from .asks import Sampled as Sampled
 from .call import Call as Call
 from .call import Send as Send
 from .call import State as State
@@ -44,6 +54,7 @@ from .content import Text as Text
 from .debug import LayerMisuse as LayerMisuse
 from .edge import NO_REPLY as NO_REPLY
 from .edge import Reply as Reply
+from .errors import AskFailed as AskFailed
 from .errors import CallError as CallError
 from .errors import ChainFrozen as ChainFrozen
 from .errors import ConfigurationError as ConfigurationError
@@ -92,6 +103,7 @@ from .outcome import Outcome as Outcome
 from .peer import Connection as Connection
 from .peer import Peer as Peer
 from .peer import Principal as Principal
+from .pending import Pending as Pending
 from .protocol import ASSUMED_HTTP_VERSION as ASSUMED_HTTP_VERSION
 from .protocol import HEADER_PARAM_PREFIX as HEADER_PARAM_PREFIX
 from .protocol import HEADER_SESSION as HEADER_SESSION
@@ -103,10 +115,12 @@ from .protocol import MODERN_VERSIONS as MODERN_VERSIONS
 from .protocol import SUPPORTED_VERSIONS as SUPPORTED_VERSIONS
 from .protocol import Era as Era
 from .redaction import Redactor as Redactor
+from .results import InputRequired as InputRequired
 from .results import PageResult as PageResult
 from .results import PlainResult as PlainResult
 from .results import Result as Result
 from .results import ToolResult as ToolResult
+from .rounds import InputNeeded as InputNeeded
 from .server import Server as Server
 from .stream import serve_stream as serve_stream
 from .target import Kind as Kind

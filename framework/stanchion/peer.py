@@ -16,6 +16,7 @@ from .protocol import Era, era_of
 
 if TYPE_CHECKING:
     from .call import Call
+    from .pending import Pending
     from .wire import RequestId
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -106,9 +107,10 @@ class Connection:
         principal: Who the transport found the peer to be, or None.
         address: The remote address, or None.
         in_flight: `{request id: call}` of the calls that are running, for cancellation.
+        pending: Our questions to the peer that are open, or None before the first.
     """
 
-    __slots__ = ("address", "in_flight", "peer", "principal", "transport")
+    __slots__ = ("address", "in_flight", "peer", "pending", "principal", "transport")
 
     def __init__(
         self,
@@ -118,12 +120,14 @@ class Connection:
         principal: Principal | None = None,
         address: str | None = None,
         in_flight: dict[RequestId, Call] | None = None,
+        pending: Pending | None = None,
     ) -> None:
         self.transport = transport
         self.peer = peer
         self.principal = principal
         self.address = address
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
+        self.pending = pending
 
     @property
     def version(self) -> str | None:

@@ -25,12 +25,34 @@ IN_BOTH_ERAS = (
     "server-sse-multiple-streams",
 )
 
+ROUNDS = (
+    "basic-elicitation",
+    "basic-sampling",
+    "basic-list-roots",
+    "request-state",
+    "multiple-input-requests",
+    "multi-round",
+    "missing-input-response",
+    "result-type",
+    "unsupported-methods",
+    "tampered-state",
+    "capability-check",
+    "ignore-extra-params",
+    "validate-input",
+)
+"""The scenarios of multi-round requests that need nothing but tools."""
+
 SCENARIOS = [
     *[(LEGACY, scenario) for scenario in IN_BOTH_ERAS],
     (LEGACY, "server-initialize"),
     (LEGACY, "ping"),
     (LEGACY, "server-session-lifecycle"),
+    (LEGACY, "tools-call-sampling"),
+    (LEGACY, "tools-call-elicitation"),
+    (LEGACY, "elicitation-sep1034-defaults"),
+    (LEGACY, "elicitation-sep1330-enums"),
     *[(MODERN, scenario) for scenario in IN_BOTH_ERAS],
+    *[(MODERN, f"input-required-result-{scenario}") for scenario in ROUNDS],
     (MODERN, "http-header-validation"),
     (MODERN, "http-custom-header-server-validation"),
 ]

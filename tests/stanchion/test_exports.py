@@ -13,21 +13,21 @@ import pytest
 
 PUBLIC = {
     "stanchion": """
-        ASSUMED_HTTP_VERSION AnyBlock AnyLayer Audio Block Call CallError Chain ChainFrozen
-        ConfigurationError Connection Crashed Denied DuplicateTarget EVERY_REQUEST
-        EmbeddedResource Era Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
-        HeaderMismatch Image Inside InvalidArguments InvalidParams InvalidPolicy
-        InvalidPrompt InvalidRequest InvalidResource InvalidResult InvalidTarget InvalidTool Kind
-        LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
-        LEGACY_VERSIONS Layer LayerMisuse Limited Link MODERN_VERSIONS Message
-        MethodNotFound Middleware MissingCapability NO_REPLY Next Notification Once
-        OrderViolation Outcome Outside OverBudget PageResult ParseError Peer PlainResult
-        Principal ProtocolError Redactor Refusal Reply Request RequestId ResourceLink
-        Response Result Rule SUPPORTED_VERSIONS Send Server StanchionError State StateKey
-        Target Text Threads TimedOut Tool ToolError ToolResult Unauthenticated Unavailable
-        UnenforcedPolicy UnknownTarget UnsupportedVersion call_error_in decode encode_error
-        era_of_message escape_pointer http_status is_cancellation json_depth json_size
-        layer_name serve_stream
+        ASSUMED_HTTP_VERSION AnyBlock AnyLayer Ask AskFailed Audio Block Call CallError Chain
+        ChainFrozen ConfigurationError Connection Crashed Denied DuplicateTarget EVERY_REQUEST
+        ElicitForm ElicitUrl Elicited EmbeddedResource Era Fault First HEADER_PARAM_PREFIX
+        HEADER_SESSION HEADER_VERSION HeaderMismatch Image InputNeeded InputRequired Inside
+        InvalidArguments InvalidParams InvalidPolicy InvalidPrompt InvalidRequest
+        InvalidResource InvalidResult InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION
+        LATEST_MODERN_VERSION LEGACY_VERSIONS Layer LayerMisuse Limited Link ListRoots
+        MODERN_VERSIONS Message MethodNotFound Middleware MissingCapability NO_REPLY Next
+        Notification Once OrderViolation Outcome Outside OverBudget PageResult ParseError Peer
+        Pending PlainResult Principal ProtocolError Redactor Refusal Reply Request RequestId
+        ResourceLink Response Result Root Rule SUPPORTED_VERSIONS Sample Sampled Send Server
+        StanchionError State StateKey Target Text Threads TimedOut Tool ToolError ToolResult
+        Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
+        call_error_in decode encode_error era_of_message escape_pointer http_status
+        is_cancellation json_depth json_size layer_name serve_stream
     """,
     "stanchion_middleware": """
         Logging META_TRUNCATED OnCrash Recovery Sandbox Validation production

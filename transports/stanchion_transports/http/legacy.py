@@ -72,6 +72,7 @@ class Legacy:
                 self._sessions.enter(session)
                 connection.peer = _session_peer(session, connection, headers)
                 connection.in_flight = session.in_flight
+                connection.pending = session.pending
                 try:
                     await self._answer(message, exchange, headers)
                 finally:

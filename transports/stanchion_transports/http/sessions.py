@@ -24,6 +24,7 @@ from stanchion import (
     Call,
     ConfigurationError,
     Peer,
+    Pending,
     Principal,
     RequestId,
 )
@@ -52,6 +53,7 @@ class Session:
         client: The client's description of itself, as far as it fits.
         capabilities: What the client can do, as far as it fits.
         in_flight: `{request id: call}` of the calls that run, on all its requests.
+        pending: Our questions that are open, on all its requests.
     """
 
     nonce: str
@@ -59,15 +61,17 @@ class Session:
     client: Mapping[str, Any]
     capabilities: Mapping[str, Any]
     in_flight: dict[RequestId, Call]
+    pending: Pending
 
 
 class _Shared:
     """What the requests of one session share while any of them is here."""
 
-    __slots__ = ("in_flight", "requests")
+    __slots__ = ("in_flight", "pending", "requests")
 
-    def __init__(self, in_flight: dict[RequestId, Call]) -> None:
-        self.in_flight = in_flight
+    def __init__(self, session: Session) -> None:
+        self.in_flight = session.in_flight
+        self.pending = session.pending
         self.requests = 0
 
 
@@ -138,15 +142,17 @@ class Sessions:
             return None
 
         shared = self._shared.get(nonce)
-        return Session(
-            nonce, version, client, capabilities, {} if shared is None else shared.in_flight
+        in_flight, pending = (
+            ({}, Pending()) if shared is None else (shared.in_flight, shared.pending)
         )
+        return Session(nonce, version, client, capabilities, in_flight, pending)
 
     def enter(self, session: Session) -> None:
-        """Let later requests of *session* find the calls that start now."""
-        shared = self._shared.setdefault(session.nonce, _Shared(session.in_flight))
+        """Let later requests of *session* find the calls and questions that start now."""
+        shared = self._shared.setdefault(session.nonce, _Shared(session))
         shared.requests += 1
         session.in_flight = shared.in_flight
+        session.pending = shared.pending
 
     def leave(self, session: Session) -> None:
         """Forget the session's calls once none of its requests is here."""
