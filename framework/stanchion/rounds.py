@@ -58,16 +58,26 @@ class Round:
     Attributes:
         answers: `{key: [digest of the question, answer]}`.
         state: What a handler by hand has left for this round, or None.
+        ahead: Answers that came without a state to say what they answer.
     """
 
-    __slots__ = ("answers", "state")
+    __slots__ = ("ahead", "answers", "state")
 
-    def __init__(self, answers: dict[str, list[Any]] | None = None, state: Any = None) -> None:
+    def __init__(
+        self,
+        answers: dict[str, list[Any]] | None = None,
+        state: Any = None,
+        ahead: Mapping[str, Any] | None = None,
+    ) -> None:
         self.answers = answers or {}
         self.state = state
+        self.ahead = ahead or {}
 
     def answer(self, key: str, ask: Ask[Any]) -> dict[str, Any] | None:
         """Give the answer to *ask*, or None; one to another question is none."""
+        if key in self.ahead and key not in self.answers:
+            self.answers[key] = [ask.digest, self.ahead[key]]
+
         digest, answer = self.answers.get(key, (None, None))
         return answer if digest == ask.digest else None
 
@@ -156,7 +166,9 @@ class Rounds:
         responses = _responses_of(call)
         sealed = call.params.get("requestState")
         if sealed is None:
-            return Round()  # answers to what was never asked, as far as we know: asked again
+            # A client may answer ahead: the answers are its word in any case. Not where a round
+            # can be answered once, as leaving out the state would get around that.
+            return Round(ahead={} if self._seal.once else responses)
 
         if not isinstance(sealed, str):
             raise InvalidParams("params.requestState must be a string")

@@ -36,6 +36,9 @@ class Seal:
     """Seals and opens values for one server.
 
     Two servers with the same name and keys open what the other sealed.
+
+    Attributes:
+        once: Whether a value can be opened only once, by this process.
     """
 
     def __init__(
@@ -66,7 +69,7 @@ class Seal:
 
         self._keys = tuple(keys) or (os.urandom(MIN_KEY_LENGTH),)
         self._ttl = ttl
-        self._once = once
+        self.once = once
         self._clock = clock
         self._used: dict[bytes, float] = {}  # {salt: when it lapses anyway}, oldest first
 
@@ -107,7 +110,7 @@ class Seal:
         if lapses_at <= self._clock():
             raise InvalidParams(INVALID)
 
-        if self._once:
+        if self.once:
             self._use(salt, lapses_at)
 
         return value

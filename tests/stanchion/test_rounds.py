@@ -384,12 +384,25 @@ async def test_missing_answers_are_asked_again_and_unknown_ones_ignored(response
         assert (await peer.request("tools/call", params))["resultType"] == "complete"
 
 
-async def test_answers_without_state_were_never_asked_for():
-    """A client cannot answer ahead, nor get around an expired state by leaving it out."""
-    async with asked("greet", answers={"ask1": ACCEPTED}) as (peer, params):
+async def test_a_client_may_answer_ahead():
+    """Without a state an answer is taken for its key, checked, and kept for later rounds."""
+    async with asked("all_in_turn", answers={"ask1": ACCEPTED}) as (peer, params):
         del params["requestState"]
         result = await peer.request("tools/call", params)
-        assert result["resultType"] == "input_required"
+        assert list(result["inputRequests"]) == ["ask2"]
+        params |= {"requestState": result["requestState"], "inputResponses": {"ask2": SAID}}
+        assert list((await peer.request("tools/call", params))["inputRequests"]) == ["ask3"]
+        del params["requestState"]
+        params["inputResponses"] = {"ask1": {"action": "accept", "content": {"name": 7}}}
+        assert "inputResponses" in await refusal(peer, params)
+
+
+async def test_where_a_state_is_for_one_use_nobody_answers_ahead():
+    """Leaving the state out does not get around it."""
+    server = make_server(state_once=True)
+    async with asked("greet", server=server, answers={"ask1": ACCEPTED}) as (peer, params):
+        del params["requestState"]
+        assert (await peer.request("tools/call", params))["resultType"] == "input_required"
 
 
 async def test_one_answer_of_several_is_kept():
