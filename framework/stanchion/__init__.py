@@ -7,6 +7,7 @@ General layout, from the ground up; a module imports only from those above it:
     protocol, gate            MCP as tables, and the pure functions that read them
     content, streaming        blocks for the model, in results and while a call still runs
     log_floor                 which log messages a client wants
+    asks, forms               what a server may ask a client
     peer, call, results       what travels: who asks, what is asked, what is answered
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains
@@ -16,6 +17,7 @@ General layout, from the ground up; a module imports only from those above it:
     background, notifications handlers of what clients tell, beside the calls
     names, custom_method      what a server has that the protocol does not
     features                  the protocol's features, one file each
+    pending, sealed, rounds   questions to the client, and their answers, in both eras
     edge                      the one place where results and errors become the wire
     compose, mount            tools made of others, and servers inside servers
     redaction, sensitive      secrets out of what is logged
@@ -28,6 +30,14 @@ This package imports none of `stanchion_middleware`, `stanchion_transports` and
 
 from __future__ import annotations
 
+from .asks import Ask as Ask
+from .asks import Elicited as Elicited
+from .asks import ElicitForm as ElicitForm
+from .asks import ElicitUrl as ElicitUrl
+from .asks import ListRoots as ListRoots
+from .asks import Root as Root
+from .asks import Sample as Sample
+from .asks import Sampled as Sampled
 from .call import Call as Call
 from .call import Send as Send
 from .call import State as State
@@ -58,6 +68,7 @@ from .contents import ResourceResult as ResourceResult
 from .debug import LayerMisuse as LayerMisuse
 from .edge import NO_REPLY as NO_REPLY
 from .edge import Reply as Reply
+from .errors import AskFailed as AskFailed
 from .errors import CallError as CallError
 from .errors import ChainFrozen as ChainFrozen
 from .errors import ConfigurationError as ConfigurationError
@@ -109,6 +120,7 @@ from .outcome import Outcome as Outcome
 from .peer import Connection as Connection
 from .peer import Peer as Peer
 from .peer import Principal as Principal
+from .pending import Pending as Pending
 from .prompt import Prompt as Prompt
 from .prompt_argument import PromptArgument as PromptArgument
 from .prompt_result import PromptMessage as PromptMessage
@@ -126,10 +138,12 @@ from .protocol import Era as Era
 from .redaction import Redactor as Redactor
 from .resource import Resource as Resource
 from .resource_template import ResourceTemplate as ResourceTemplate
+from .results import InputRequired as InputRequired
 from .results import PageResult as PageResult
 from .results import PlainResult as PlainResult
 from .results import Result as Result
 from .results import ToolResult as ToolResult
+from .rounds import InputNeeded as InputNeeded
 from .server import Server as Server
 from .stream import serve_stream as serve_stream
 from .streaming import META_CONTENT as META_CONTENT

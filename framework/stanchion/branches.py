@@ -19,7 +19,8 @@ from .errors import ConfigurationError, Crashed, TimedOut, ToolError, call_error
 from .handler import Composed, is_async
 from .protocol import LATEST_MODERN_VERSION
 from .results import ToolResult
-from .steps import Step, StepCall, as_step, text_of
+from .rounds import InputNeeded
+from .steps import Step, StepCall, as_step, run_step, text_of
 from .threads import Threads
 from .tool import Tool
 
@@ -100,9 +101,9 @@ class Parallel(Composed):
         with anyio.move_on_after(self._timeout) as scope:
             branch.deadline = min(call.deadline, scope.deadline)
             try:
-                return await step.run(branch, threads)
+                return await run_step(step, branch, threads)
             except BaseException as error:
-                if is_cancellation(error):
+                if is_cancellation(error) or isinstance(error, InputNeeded):
                     raise
 
                 return error

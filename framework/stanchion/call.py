@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 import anyio
 
+from .asks import Ask, Elicited, ElicitForm, ElicitUrl, ListRoots, Prompting, Root, Sample, Sampled
 from .log_floor import LogFloor, LogLevel, encode_log_data, is_as_severe, is_log_level
-from .peer import Peer, Principal
+from .peer import Connection, Peer, Principal
 from .protocol import META_LOG_LEVEL, META_PROGRESS_TOKEN, Era
 from .streaming import Stream
 from .wire import RequestId, encode_notification, unicode_text
 
 if TYPE_CHECKING:
     from .errors import Refusal
+    from .rounds import Round, Rounds
     from .target import Target
 
 V = TypeVar("V")
@@ -98,16 +100,21 @@ class Call:
         result_meta: What `set_meta` has collected for the result's `_meta`.
         scope: The cancel scope that the call runs in; the kernel's.
         log_floor: The least severe log level that a legacy peer wants.
+        connection: Where the call came from, or None for a call by itself; the kernel's.
+        round: What is known of earlier rounds of the call, once it was looked at; the kernel's.
     """
 
     __slots__ = (
+        "_asked",
         "_correlation_id",
         "_new_correlation_id",
         "_progress",
+        "_rounds",
         "_send",
         "_state",
         "_stopped_by",
         "arguments",
+        "connection",
         "deadline",
         "dry_run",
         "id",
@@ -118,6 +125,7 @@ class Call:
         "peer",
         "principal",
         "result_meta",
+        "round",
         "scope",
         "target",
         "target_name",
@@ -138,6 +146,8 @@ class Call:
         arguments: Mapping[str, Any] = EMPTY,
         principal: Principal | None = None,
         send: Send | None = None,
+        connection: Connection | None = None,
+        rounds: Rounds | None = None,
         new_correlation_id: Callable[[], str] | None = None,
         log_floor: LogFloor | None = None,
     ) -> None:
@@ -156,6 +166,10 @@ class Call:
         self.thread_abandoned = False
         self.log_floor = log_floor or LogFloor()
         self._send = send
+        self.connection = connection
+        self.round: Round | None = None
+        self._rounds = rounds
+        self._asked = 0
         self.scope: anyio.CancelScope | None = None
         self._stopped_by: Refusal | None = None
         self._state: State | None = None
@@ -335,6 +349,102 @@ class Call:
             params["_meta"] = meta
 
         await self.notify("notifications/progress", params)
+
+    # Asking the client. In the modern era the handler is left where it asks, and runs again from
+    # its start with the answer: what stands before a question must bear being done twice.
+
+    @overload
+    async def elicit(
+        self, message: str, schema: Mapping[str, Any], *, key: str | None = None
+    ) -> Elicited[dict[str, Any]]: ...
+
+    @overload
+    async def elicit(
+        self, message: str, schema: type[V], *, key: str | None = None
+    ) -> Elicited[V]: ...
+
+    async def elicit(self, message: str, schema: Any, *, key: str | None = None) -> Elicited[Any]:
+        """Ask the user to fill in a form; as `ask` with one `ElicitForm`.
+
+        Args:
+            message: What is asked, for the user.
+            schema: A pydantic model of flat fields, or a flat JSON Schema; never for secrets.
+            key: The question's name, the same in every round; by default its place in the order
+                of asking.
+        """
+        return await self._ask_one(ElicitForm[Any](message, schema), key)
+
+    async def elicit_url(self, message: str, url: str, *, key: str | None = None) -> Elicited[None]:
+        """Ask the user to open a page; as `ask` with one `ElicitUrl`."""
+        return await self._ask_one(ElicitUrl(message, url), key)
+
+    async def sample(
+        self,
+        messages: Prompting | Sequence[Prompting],
+        *,
+        max_tokens: int,
+        key: str | None = None,
+        **options: Any,
+    ) -> Sampled:
+        """Ask the client's model to go on from *messages*; as `ask` with one `Sample`.
+
+        Args:
+            messages: The user's text, or messages as `{"role": …, "content": …}`.
+            max_tokens: What the model may write at most.
+            key: As for `elicit`.
+            options: What else `Sample` takes, such as `tools` and `tool_choice`.
+        """
+        return await self._ask_one(Sample(messages, max_tokens=max_tokens, **options), key)
+
+    async def roots(self, *, key: str | None = None) -> list[Root]:
+        """Ask the client for its roots; as `ask` with one `ListRoots`."""
+        return await self._ask_one(ListRoots(), key)
+
+    async def ask(self, asks: Mapping[str, Ask[Any]]) -> dict[str, Any]:
+        """Ask the client several questions at once and give the answers, by key.
+
+        A question counts as the same only if all of it is: one whose words change from round to
+        round is asked again for ever.
+
+        Raises:
+            InputNeeded: The peer is modern and has not answered yet. Let it pass.
+            MissingCapability: The client does not declare what a question needs; nothing is sent.
+            InvalidParams: A modern peer's answer does not fit its question.
+            AskFailed: A legacy peer gave an error, or its answer does not fit.
+            Unavailable: The peer cannot be asked here.
+        """
+        if self._rounds is None:
+            from .errors import Unavailable
+
+            raise Unavailable("the client cannot be asked here", policy="asks")
+
+        return await self._rounds.ask(self, asks)
+
+    def answered(self, key: str, ask: Ask[V]) -> V | None:
+        """Give what an earlier round answered to *ask*, or None; for handlers by hand.
+
+        Raises:
+            InvalidParams: It does not fit the question.
+        """
+        return None if self._rounds is None else self._rounds.answered(self, key, ask)
+
+    @property
+    def round_state(self) -> Any:
+        """What the handler left in `InputRequired.state` in the round before, or None."""
+        return None if self._rounds is None else self._rounds.round_of(self).state
+
+    @property
+    def send(self) -> Send | None:
+        """How a frame reaches the peer, or None where none can any more; the kernel's."""
+        return self._send
+
+    async def _ask_one(self, ask: Ask[V], key: str | None) -> V:
+        if key is None:
+            self._asked += 1
+            key = f"ask{self._asked}"
+
+        answers = await self.ask({key: ask})
+        return answers[key]
 
     def __repr__(self) -> str:
         return f"<Call {self.method} {self.target_name or ''}>"

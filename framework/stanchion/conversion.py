@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from .content import AnyBlock, EmbeddedResource, Text, is_block, is_official_result
 from .errors import Fault, InvalidResult
 from .jsonvalue import faults_of, json_text
-from .results import ToolResult
+from .results import InputRequired, ToolResult
 from .serialise import to_json_value
 
 BYTES_MIME_TYPE = "application/octet-stream"
@@ -18,7 +18,7 @@ BYTES_MIME_TYPE = "application/octet-stream"
 
 def to_result(
     returned: Any, adapter: TypeAdapter[Any] | None = None, *, wrapped: bool = False
-) -> ToolResult:
+) -> ToolResult | InputRequired:
     """Turn what a handler returned into a result.
 
     Text becomes a text block and bytes an embedded resource; content blocks, one or a list,
@@ -27,7 +27,7 @@ def to_result(
 
     Args:
         returned: What the handler returned; a `ToolResult` passes, with structure made JSON, and
-            so does the official `CallToolResult`.
+            so do the official `CallToolResult` and an `InputRequired`.
         adapter: The serialiser of the declared type, or None where the result is unstructured.
         wrapped: Whether the declared type is no object and stands as `{"result": value}`.
 
@@ -36,6 +36,9 @@ def to_result(
     """
     if isinstance(returned, ToolResult):
         return _finish(returned)
+
+    if isinstance(returned, InputRequired):
+        return returned
 
     if adapter is not None:
         plain = to_json_value(returned, adapter)
@@ -48,13 +51,13 @@ def to_result(
     return ToolResult(_checked(_blocks(returned)))
 
 
-def to_object_result(returned: Any) -> ToolResult:
+def to_object_result(returned: Any) -> ToolResult | InputRequired:
     """Turn what a handler returned into the structured result that a schema by hand promises.
 
     Raises:
         InvalidResult: *returned* has no JSON form, or is no object.
     """
-    if isinstance(returned, ToolResult) or is_official_result(type(returned)):
+    if isinstance(returned, ToolResult | InputRequired) or is_official_result(type(returned)):
         return to_result(returned)
 
     plain = to_json_value(returned)

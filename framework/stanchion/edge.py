@@ -39,7 +39,7 @@ from .protocol import (
     Era,
     at_least,
 )
-from .results import PageResult, PlainResult, Result, ToolResult
+from .results import InputRequired, PageResult, PlainResult, Result, ToolResult
 from .wire import Encoded, RequestId, encode_error, encode_result, unicode_text
 
 TARGET_KINDS: Final = {
@@ -268,9 +268,27 @@ def _wire_other(result: Result, version: str, *, modern: bool) -> dict[str, Any]
     if isinstance(result, PlainResult):
         return dict(result.fields)
 
+    if isinstance(result, InputRequired) and modern:
+        return _wire_input_required(result)
+
     if not isinstance(result, PageResult):
         return result.wire(version)
 
+    return _wire_page(result, modern=modern)
+
+
+def _wire_input_required(result: InputRequired) -> dict[str, Any]:
+    wired: dict[str, Any] = {"resultType": "input_required"}
+    if result.asks:
+        wired["inputRequests"] = {key: ask.wire() for key, ask in result.asks.items()}
+
+    if result.sealed is not None:
+        wired["requestState"] = result.sealed
+
+    return wired
+
+
+def _wire_page(result: PageResult, *, modern: bool) -> dict[str, Any]:
     page: dict[str, Any] = {result.key: result.entries}
     if result.next_cursor is not None:
         page["nextCursor"] = result.next_cursor

@@ -28,6 +28,7 @@
         │   ├── OverBudget            429
         │   └── Unavailable           503
         ├── ToolError                 the tool's own words
+        │   └── AskFailed             the client did not answer what it was asked
         ├── InvalidArguments          the arguments do not fit the tool
         ├── InvalidResult             what the tool returned cannot be sent
         ├── TimedOut                  a layer's limit has passed
@@ -393,6 +394,20 @@ class ToolError(CallError):
 
         super().__init__(message)
         self.message = message
+
+
+class AskFailed(ToolError):
+    """Raised where a handler asks the client, and the client gives an error or no fit answer.
+
+    A handler that does not catch it fails in the client's own words.
+
+    Attributes:
+        code: The JSON-RPC error code of the client's answer, or None where it gave none.
+    """
+
+    def __init__(self, message: str, *, code: int | None = None) -> None:
+        super().__init__(f"The client did not answer: {message}")
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ from .protocol import (
     Era,
     Method,
 )
-from .results import Result
+from .results import InputRequired, Result
+from .rounds import Rounds
 from .target import Target
 from .wire import (
     Message,
@@ -76,11 +77,12 @@ class Kernel:
         draining: True once no new call is taken.
     """
 
-    def __init__(self, server: Server, edge: Edge, max_calls: int) -> None:
+    def __init__(self, server: Server, edge: Edge, max_calls: int, rounds: Rounds) -> None:
         self.running: set[Call] = set()
         self.draining = False
         self._edge = edge
         self._max_calls = max_calls
+        self._rounds = rounds
         self._new_correlation_id = server.new_correlation_id
         # The event loop's own class: anyio.CancelScope looks it up anew for every scope.
         self._new_scope = type(anyio.CancelScope())
@@ -94,8 +96,9 @@ class Kernel:
         wrap = checked if server.debug else None
 
         def compile(method: str, target: Target | None, endpoint: Layer) -> Link:
-            if target is not None and target.mounted is not None:
-                endpoint = target.mounted
+            # Not for completions, which have the target of a call but do not call it.
+            if target is not None and method == target.kind.method:
+                endpoint = rounds.around(target.mounted or endpoint)
 
             return server.chain.compile(method, target, endpoint, wrap)
 
@@ -149,7 +152,9 @@ class Kernel:
         elif isinstance(message, list):
             return self._batch(message, connection, headers, send)
 
-        # A response answers a request of ours, and nothing asks a peer for anything yet.
+        elif connection.pending is not None:
+            connection.pending.take(message)
+
         return _ready(NO_REPLY)
 
     async def _batch(
@@ -240,6 +245,8 @@ class Kernel:
             arguments=arguments,
             principal=connection.principal,
             send=send,
+            connection=connection,
+            rounds=self._rounds,
             new_correlation_id=self._new_correlation_id,
             log_floor=connection.log_floor,
         )
@@ -270,6 +277,9 @@ class Kernel:
                     result = await link.layer(Next(call, link.inner))
                     if not isinstance(result, Result):  # pyright: ignore[reportUnnecessaryIsInstance] # users
                         raise TypeError(f"the chain gave {type(result).__name__}, no Result")
+
+                    if type(result) is InputRequired:
+                        self._rounds.seal(call, result)
 
                     reply = self._edge.result(call, result)
                 except BaseException as error:

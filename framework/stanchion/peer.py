@@ -17,6 +17,7 @@ from .protocol import Era, era_of
 
 if TYPE_CHECKING:
     from .call import Call
+    from .pending import Pending
     from .wire import RequestId
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -122,9 +123,18 @@ class Connection:
         address: The remote address, or None.
         in_flight: `{request id: call}` of the calls that are running, for cancellation.
         log_floor: The least severe log level that a legacy peer wants.
+        pending: Our questions to the peer that are open, or None before the first.
     """
 
-    __slots__ = ("address", "in_flight", "log_floor", "peer", "principal", "transport")
+    __slots__ = (
+        "address",
+        "in_flight",
+        "log_floor",
+        "peer",
+        "pending",
+        "principal",
+        "transport",
+    )
 
     def __init__(
         self,
@@ -135,6 +145,7 @@ class Connection:
         address: str | None = None,
         in_flight: dict[RequestId, Call] | None = None,
         log_floor: LogFloor | None = None,
+        pending: Pending | None = None,
     ) -> None:
         self.transport = transport
         self.peer = peer
@@ -142,6 +153,7 @@ class Connection:
         self.address = address
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
         self.log_floor = log_floor or LogFloor()
+        self.pending = pending
 
     @property
     def version(self) -> str | None:

@@ -16,6 +16,7 @@ from .jsonvalue import faults_of
 from .prompt_argument import PromptArgument, arguments_in
 from .prompt_result import PromptResult, to_prompt_result
 from .protocol import LATEST_MODERN_VERSION
+from .results import InputRequired
 from .target import Kind, Target
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ class Prompt(Target):
         arguments = [argument.wire(version) for argument in self.arguments]
         return self._with_optional({"name": self.name}, version, arguments=arguments or None)
 
-    async def run(self, call: Call, threads: Threads) -> PromptResult:
+    async def run(self, call: Call, threads: Threads) -> PromptResult | InputRequired:
         """Run the handler for *call* and give its messages.
 
         Raises:
@@ -164,6 +165,9 @@ class Prompt(Target):
 
         if inspect.isawaitable(returned):
             returned = await returned
+
+        if isinstance(returned, InputRequired):
+            return returned
 
         return to_prompt_result(returned, self.description)
 

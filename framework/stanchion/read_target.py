@@ -15,6 +15,7 @@ from .errors import InvalidResource, InvalidTool
 from .handler import innermost, is_async
 from .jsonvalue import faults_of
 from .protocol import LATEST_MODERN_VERSION
+from .results import InputRequired
 from .target import Target
 from .uri_template import MAX_URI_LENGTH
 
@@ -71,7 +72,7 @@ class ReadTarget(Target):
         self._is_async = is_async(handler)
         self.sees_call = self._wants_call() if signature is None else signature.takes_call
 
-    async def run(self, call: Call, threads: Threads) -> ResourceResult:
+    async def run(self, call: Call, threads: Threads) -> ResourceResult | InputRequired:
         """Read what *call* names.
 
         Raises:
@@ -93,6 +94,9 @@ class ReadTarget(Target):
 
         if inspect.isawaitable(returned):  # a sync function that hands out a coroutine
             returned = await returned
+
+        if isinstance(returned, InputRequired):
+            return returned
 
         result = to_resource_result(returned, call.target_name or self.key, self.mime_type)
         if result.ttl is None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .content import AnyBlock, Text
 from .outcome import Outcome
 from .wire import Encoded
+
+if TYPE_CHECKING:
+    from .asks import Ask
 
 
 class Result:
@@ -85,6 +88,34 @@ class ToolResult(Result):
 
     def __repr__(self) -> str:
         return f"<ToolResult {self.outcome.value}, {len(self.content)} block(s)>"
+
+
+class InputRequired(Result):
+    """Questions that the client must answer before the call can be done.
+
+    `call.elicit` and its kin make one; a handler that drives the rounds by hand returns one, and
+    finds the answers with `call.answered` when it is run again.
+
+    Attributes:
+        asks: `{key: question}`; the answers come under the same keys.
+        state: A JSON value that the next round finds in `call.round_state`; None for none. It is
+            sealed: the client can neither read nor change it.
+        sealed: What is sent as `requestState`; the framework's.
+    """
+
+    __slots__ = ("asks", "sealed", "state")
+
+    def __init__(
+        self,
+        asks: Mapping[str, Ask[Any]] | None = None,
+        *,
+        state: Any = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(meta=meta, outcome=Outcome.INPUT_REQUIRED)
+        self.asks: Mapping[str, Ask[Any]] = asks or {}
+        self.state = state
+        self.sealed: str | None = None
 
 
 class PlainResult(Result):

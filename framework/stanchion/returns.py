@@ -13,7 +13,7 @@ from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from .content import OFFICIAL_BLOCK_TYPES, Block, is_official_result
 from .errors import InvalidTool
 from .jsonvalue import JsonSchema
-from .results import ToolResult
+from .results import Result
 from .schema import SchemaWriter
 
 PLAIN = (
@@ -125,7 +125,7 @@ def _is_content(annotation: Any) -> bool:
     if not isinstance(annotation, type):
         return False
 
-    if issubclass(annotation, Block | ToolResult) or is_official_result(annotation):
+    if issubclass(annotation, Block | Result) or is_official_result(annotation):
         return True
 
     fields: Mapping[str, Any] = getattr(cast("Any", annotation), "model_fields", {})

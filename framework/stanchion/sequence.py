@@ -9,7 +9,7 @@ from .call import Call
 from .errors import ConfigurationError, Fault, InvalidArguments, InvalidResult, ToolError
 from .handler import Composed
 from .results import ToolResult
-from .steps import Step, StepCall, as_step, step_name, text_of
+from .steps import Step, StepCall, as_step, run_step, step_name, text_of
 from .threads import Threads
 
 
@@ -34,7 +34,7 @@ class Pipeline(Composed):
         for index, (name, step) in enumerate(self._steps):
             given = arguments if index == 0 else _arguments_from(result)
             try:
-                result = await step.run(StepCall(call, given), threads)
+                result = await run_step(step, StepCall(call, given), threads)
             except InvalidArguments as error:
                 if index == 0:
                     raise

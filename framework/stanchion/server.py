@@ -25,6 +25,8 @@ from .plugins import load_transport
 from .prompt_offers import PromptOffers
 from .protocol import LATEST_MODERN_VERSION, META_SERVER
 from .resource_offers import ResourceOffers
+from .rounds import Rounds
+from .sealed import Seal
 from .threads import Threads
 from .tool import Tool
 from .wire import Message
@@ -70,6 +72,9 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         max_calls: int = 1000,
         max_threads: int = 40,
         max_waiting_for_thread: int = 400,
+        state_keys: Iterable[bytes] = (),
+        state_ttl: float = 900.0,
+        state_once: bool = False,
     ) -> None:
         """Describe a server; nothing runs before `async with server` or `run`.
 
@@ -89,6 +94,11 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
             max_calls: Calls that run at once, over all peers; more are refused.
             max_threads: Sync tools that run at once.
             max_waiting_for_thread: Calls that wait for a thread; more are refused.
+            state_keys: What seals the `requestState` of calls that ask, each at least 32 bytes;
+                the first seals, all open. Replicas share them; by default each process has one
+                of its own.
+            state_ttl: Seconds that a client has to answer one round.
+            state_once: Whether a round can be answered only once, as far as this process knows.
 
         Raises:
             ConfigurationError: A number is out of range, a layer is none, or what peers are told
@@ -119,6 +129,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
             raise ConfigurationError(f"the server's own description: {faults[0]}")
 
         self._edge = Edge({META_SERVER: described}, refusals_as_results=refusals == "result")
+        self._rounds = Rounds(name, Seal(tuple(state_keys), ttl=state_ttl, once=state_once))
         self._kernel: Kernel | None = None
         self._life = SharedLife(self._serving)
         self.threads: Threads
@@ -260,7 +271,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
     async def _serving(self) -> AsyncGenerator[None]:
         check_order(self.chain.layers)
         self.threads = Threads(self._max_threads, max_waiting=self._max_waiting_for_thread)
-        kernel = Kernel(self, self._edge, self._max_calls)
+        kernel = Kernel(self, self._edge, self._max_calls, self._rounds)
         self.chain.freeze()
         self.mounts.freeze()
         async with AsyncExitStack() as layers:

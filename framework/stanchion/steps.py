@@ -8,7 +8,9 @@ from typing import Any, TypeAlias, cast
 from .call import Call
 from .errors import ConfigurationError
 from .handler import Composed, name_of
-from .results import ToolResult
+from .results import InputRequired, ToolResult
+from .rounds import InputNeeded
+from .threads import Threads
 from .tool import NAME_PATTERN, Tool
 
 Step: TypeAlias = Tool | Callable[..., Any]
@@ -42,6 +44,21 @@ class StepCall(Call):
             setattr(self._whole, name, value)
 
 
+async def run_step(step: Tool, call: Call, threads: Threads) -> ToolResult:
+    """Run *step* for *call*.
+
+    Raises:
+        InputNeeded: The step wants to ask the client. One that drives its rounds by hand loses
+            what it left in `InputRequired.state`: a composition has no place for it.
+        CallError: What the step raised.
+    """
+    result = await step.run(call, threads)
+    if isinstance(result, InputRequired):
+        raise InputNeeded(result.asks)
+
+    return result
+
+
 class _FunctionStep(Tool):
     """A plain handler as a tool, whose mappings are structured results for the next step."""
 
@@ -51,7 +68,7 @@ class _FunctionStep(Tool):
         self._serialise = _serialise
 
 
-def _serialise(returned: Any) -> ToolResult:
+def _serialise(returned: Any) -> ToolResult | InputRequired:
     from .conversion import to_object_result, to_result  # pydantic is dear to import
 
     return to_object_result(returned) if isinstance(returned, Mapping) else to_result(returned)

@@ -15,7 +15,7 @@ from .handler import Composed, innermost, is_async, name_of, takes_call
 from .jsonvalue import JsonSchema, faults_of
 from .mirror import mirrors_of
 from .protocol import LATEST_MODERN_VERSION
-from .results import ToolResult
+from .results import InputRequired, ToolResult
 from .target import Kind, Target
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Tool(Target):
         self.annotations = annotations
         self.blocking = blocking
         self._signature = signature
-        self._serialise: Callable[[Any], ToolResult] = (
+        self._serialise: Callable[[Any], ToolResult | InputRequired] = (
             to_result if output_schema is None else to_object_result
         )
         self._check()
@@ -185,8 +185,8 @@ class Tool(Target):
         """
         return decode_strings(arguments, self._decodable)
 
-    async def run(self, call: Call, threads: Threads) -> ToolResult:
-        """Run the handler for *call* and give its result as a `ToolResult`.
+    async def run(self, call: Call, threads: Threads) -> ToolResult | InputRequired:
+        """Run the handler for *call* and give its result.
 
         Raises:
             InvalidArguments: The arguments do not fit the signature.

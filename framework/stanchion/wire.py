@@ -190,6 +190,11 @@ def unicode_text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def encode_request(id: RequestId, method: str, params: Mapping[str, Any]) -> bytes:
+    """Make the frame of a request of ours."""
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+
 def encode_notification(method: str, params: Mapping[str, Any] | None = None) -> bytes:
     """Make the frame of a notification."""
     if params is None:

@@ -17,15 +17,19 @@ import zlib
 from typing import Annotated, Any
 
 import anyio
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from stanchion import (
+    Ask,
     Audio,
     Call,
+    ElicitForm,
     EmbeddedResource,
     Image,
+    ListRoots,
     MissingCapability,
     PromptMessage,
+    Sample,
     Server,
     Text,
     Tool,
@@ -162,6 +166,138 @@ def test_x_mcp_header(
     return f"The region is {region}."
 
 
+def form(**fields: Any) -> dict[str, Any]:
+    """Make the schema of a form whose fields are all required."""
+    return {"type": "object", "properties": fields, "required": list(fields)}
+
+
+NAME = form(name={"type": "string"})
+CONFIRMATION = form(ok={"type": "boolean"})
+
+
+@server.tool
+async def test_sampling(call: Call, prompt: str) -> str:
+    """Ask the client's model."""
+    said = await call.sample(prompt, max_tokens=100)
+    return f"LLM response: {said.text}"
+
+
+@server.tool
+async def test_elicitation(call: Call, message: str) -> str:
+    """Ask the user for a name and an address."""
+    asked = form(username={"type": "string"}, email={"type": "string", "format": "email"})
+    said = await call.elicit(message, asked)
+    return f"User response: {said.action}, content: {said.content}"
+
+
+@server.tool
+async def test_elicitation_sep1034_defaults(call: Call) -> str:
+    """Ask with a default for each type."""
+    asked = form(
+        name={"type": "string", "default": "John Doe"},
+        age={"type": "integer", "default": 30},
+        score={"type": "number", "default": 95.5},
+        status={
+            "type": "string",
+            "enum": ["active", "inactive", "pending"],
+            "default": "active",
+        },
+        verified={"type": "boolean", "default": True},
+    )
+    said = await call.elicit("Please check the defaults", {**asked, "required": []})
+    return f"Elicitation completed: {said.action}, content: {said.content}"
+
+
+@server.tool
+async def test_elicitation_sep1330_enums(call: Call) -> str:
+    """Ask with a choice of each kind."""
+    options = ["option1", "option2", "option3"]
+    titled = [
+        {"const": f"value{number}", "title": f"{word} Option"}
+        for number, word in enumerate(("First", "Second", "Third"), 1)
+    ]
+    names = ["Option One", "Option Two", "Option Three"]
+    asked = form(
+        untitledSingle={"type": "string", "enum": options},
+        titledSingle={"type": "string", "oneOf": titled},
+        legacyEnum={"type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": names},
+        untitledMulti={"type": "array", "items": {"type": "string", "enum": options}},
+        titledMulti={"type": "array", "items": {"anyOf": titled}},
+    )
+    said = await call.elicit("Please choose", {**asked, "required": []})
+    return f"Elicitation completed: {said.action}, content: {said.content}"
+
+
+@server.tool
+async def test_input_required_result_elicitation(call: Call) -> str:
+    """Ask for a name."""
+    said = await call.elicit("What is your name?", NAME, key="user_name")
+    return f"Hello, {said.content['name'] if said.content else 'stranger'}!"
+
+
+@server.tool
+async def test_input_required_result_sampling(call: Call) -> str:
+    """Ask the client's model."""
+    question = "What is the capital of France?"
+    return (await call.sample(question, max_tokens=100, key="capital_question")).text
+
+
+@server.tool
+async def test_input_required_result_list_roots(call: Call) -> str:
+    """Ask for the client's roots."""
+    roots = await call.roots(key="client_roots")
+    return f"Roots: {', '.join(root.uri for root in roots)}"
+
+
+@server.tool
+async def test_input_required_result_request_state(call: Call) -> str:
+    """Ask for a yes; the framework checks the state."""
+    await call.elicit("Please confirm", CONFIRMATION, key="confirm")
+    return "state-ok"
+
+
+@server.tool
+async def test_input_required_result_tampered_state(call: Call) -> str:
+    """Ask for a yes; a state that was changed never comes here."""
+    await call.elicit("Please confirm", CONFIRMATION, key="confirm")
+    return "state-ok"
+
+
+@server.tool
+async def test_input_required_result_multiple_inputs(call: Call) -> str:
+    """Ask three questions in one round."""
+    answers = await call.ask(
+        {
+            "user_name": ElicitForm[dict[str, Any]]("What is your name?", NAME),
+            "greeting": Sample("Generate a greeting", max_tokens=50),
+            "client_roots": ListRoots(),
+        }
+    )
+    return f"{answers['greeting'].text} {len(answers['client_roots'])} root(s)"
+
+
+@server.tool
+async def test_input_required_result_multi_round(call: Call) -> str:
+    """Ask a second question once the first is answered."""
+    name = await call.elicit("Step 1: What is your name?", NAME, key="step1")
+    color = form(color={"type": "string"})
+    said = await call.elicit("Step 2: What is your favorite color?", color, key="step2")
+    return f"{name.content} likes {said.content}"
+
+
+@server.tool
+async def test_input_required_result_capabilities(call: Call) -> str:
+    """Ask whatever the client can be asked."""
+    asks: dict[str, Ask[Any]] = {}
+    if "elicitation" in call.peer.capabilities:
+        asks["user_name"] = ElicitForm("What is your name?", NAME)
+
+    if "sampling" in call.peer.capabilities:
+        asks["greeting"] = Sample("Generate a greeting", max_tokens=50)
+
+    return f"Answered: {', '.join(await call.ask(asks))}"
+
+
 def write_down(arguments: dict[str, Any]) -> str:
     """Confirm the contact."""
     return f"Wrote down {arguments.get('name', 'a contact')}."
@@ -175,6 +311,20 @@ server.add_tool(
         input_schema=CONTACT_SCHEMA,
     )
 )
+
+
+class UserContext(BaseModel):
+    """What the prompt asks the user for."""
+
+    context: str
+
+
+@server.prompt
+async def test_input_required_result_prompt(call: Call) -> str:
+    """Ask the user for context before giving the message."""
+    asked = await call.elicit("What is the context?", UserContext, key="user_context")
+    context = "none" if asked.content is None else asked.content.context
+    return f"Context: {context}"
 
 
 @server.prompt

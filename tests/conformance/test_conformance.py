@@ -1,7 +1,7 @@
 """The official conformance suite passes on one long-running server, with each HTTP parser.
 
-What is listed here is what a server with tools, resources, prompts, logging, a life cycle and a
-transport must pass; scenarios of sampling and elicitation join the lists with those features.
+What is listed here is what a server without subscriptions and resumable streams must pass; their
+scenarios join the lists with those features.
 """
 
 from __future__ import annotations
@@ -35,6 +35,24 @@ IN_BOTH_ERAS = (
     "server-sse-multiple-streams",
 )
 
+ROUNDS = (
+    "basic-elicitation",
+    "basic-sampling",
+    "basic-list-roots",
+    "request-state",
+    "multiple-input-requests",
+    "multi-round",
+    "missing-input-response",
+    "result-type",
+    "unsupported-methods",
+    "tampered-state",
+    "capability-check",
+    "ignore-extra-params",
+    "validate-input",
+    "non-tool-request",
+)
+"""The scenarios of multi-round requests."""
+
 SCENARIOS = [
     *[(LEGACY, scenario) for scenario in IN_BOTH_ERAS],
     (LEGACY, "server-initialize"),
@@ -42,8 +60,13 @@ SCENARIOS = [
     (LEGACY, "server-session-lifecycle"),
     (LEGACY, "logging-set-level"),
     (LEGACY, "tools-call-with-logging"),
-    *[(MODERN, scenario) for scenario in IN_BOTH_ERAS],
     (MODERN, "sep-2164-resource-not-found"),
+    (LEGACY, "tools-call-sampling"),
+    (LEGACY, "tools-call-elicitation"),
+    (LEGACY, "elicitation-sep1034-defaults"),
+    (LEGACY, "elicitation-sep1330-enums"),
+    *[(MODERN, scenario) for scenario in IN_BOTH_ERAS],
+    *[(MODERN, f"input-required-result-{scenario}") for scenario in ROUNDS],
     (MODERN, "http-header-validation"),
     (MODERN, "http-custom-header-server-validation"),
 ]

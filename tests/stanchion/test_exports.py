@@ -13,24 +13,25 @@ import pytest
 
 PUBLIC = {
     "stanchion": """
-        ASSUMED_HTTP_VERSION AnyBlock AnyLayer Audio Block Call CallError Chain ChainFrozen
-        ClientNotification Completion ConfigurationError Connection Contents Crashed Denied
-        DuplicateTarget EVERY_REQUEST EmbeddedResource Era Fault First HEADER_PARAM_PREFIX
-        HEADER_SESSION HEADER_VERSION HeaderMismatch Image Inside InvalidArguments
-        InvalidParams InvalidPolicy InvalidPrompt InvalidRequest InvalidResource
-        InvalidResult InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION
-        LATEST_MODERN_VERSION LEGACY_VERSIONS Layer LayerMisuse Limited Link LogFloor
-        LogLevel META_CONTENT MODERN_VERSIONS Message MethodNotFound Middleware
-        MissingCapability NO_REPLY Next Notification NotificationCounts Once OrderViolation
-        Outcome Outside OverBudget PageResult ParseError Peer PlainResult Principal Prompt
+        ASSUMED_HTTP_VERSION AnyBlock AnyLayer Ask AskFailed Audio Block Call CallError
+        Chain ChainFrozen ClientNotification Completion ConfigurationError Connection
+        Contents Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited
+        EmbeddedResource Era Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
+        HeaderMismatch Image InputNeeded InputRequired Inside InvalidArguments InvalidParams
+        InvalidPolicy InvalidPrompt InvalidRequest InvalidResource InvalidResult
+        InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
+        LEGACY_VERSIONS Layer LayerMisuse Limited Link ListRoots LogFloor LogLevel
+        META_CONTENT MODERN_VERSIONS Message MethodNotFound Middleware MissingCapability
+        NO_REPLY Next Notification NotificationCounts Once OrderViolation Outcome Outside
+        OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
         PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
-        Result Rule SUPPORTED_VERSIONS Send Server StanchionError State StateKey Stream
-        Target Text Threads TimedOut Tool ToolError ToolResult Unauthenticated Unavailable
-        fan_out_fan_in parallel pipeline
-        UnenforcedPolicy UnknownTarget UnsupportedVersion call_error_in decode encode_error
-        era_of_message escape_pointer http_status is_cancellation json_depth json_size
-        layer_name serve_stream
+        Result Root Rule SUPPORTED_VERSIONS Sample Sampled Send Server StanchionError State
+        StateKey Stream Target Text Threads TimedOut Tool ToolError ToolResult
+        Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
+        call_error_in decode encode_error era_of_message escape_pointer fan_out_fan_in
+        http_status is_cancellation json_depth json_size layer_name parallel pipeline
+        serve_stream
     """,
     "stanchion_middleware": """
         Logging META_TRUNCATED OnCrash Recovery Sandbox Validation production

@@ -10,7 +10,7 @@ from ..catalog import Encode, Entry
 from ..chain import Link, Next
 from ..errors import UnknownTarget
 from ..prompt_result import PromptResult
-from ..results import PageResult, Result
+from ..results import InputRequired, PageResult, Result
 from .completion import Completions
 from .feature import CompileTarget, Feature
 
@@ -50,7 +50,7 @@ class Prompts(Feature):
         call = next.call
         return self.server.prompts.page(call, call.params.get("cursor"))
 
-    def get(self, next: Next) -> Awaitable[PromptResult]:
+    def get(self, next: Next) -> Awaitable[PromptResult | InputRequired]:
         """Run the prompt that the call names."""
         prompt: Prompt = next.call.target  # pyright: ignore[reportAssignmentType] # compiled for prompts
         return prompt.run(next.call, self.server.threads)

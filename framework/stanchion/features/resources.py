@@ -10,7 +10,7 @@ from ..catalog import Catalog, Encode, Entry
 from ..chain import Link, Next
 from ..contents import ResourceResult
 from ..errors import UnknownTarget
-from ..results import PageResult, Result
+from ..results import InputRequired, PageResult, Result
 from ..target import Target
 from .completion import Completions
 from .feature import CompileTarget, Feature
@@ -70,7 +70,7 @@ class Resources(Feature):
         call = next.call
         return self.server.templates.page(call, call.params.get("cursor"))
 
-    async def read(self, next: Next) -> ResourceResult:
+    async def read(self, next: Next) -> ResourceResult | InputRequired:
         """Read the resource that the call names."""
         call = next.call
         target: ReadTarget = call.target  # pyright: ignore[reportAssignmentType] # compiled for it
@@ -83,7 +83,7 @@ class Resources(Feature):
             # The handler may know it by another name, and the peer only by this one.
             raise UnknownTarget("resource", call.target_name or "") from error
 
-        if result.cache_scope is None:
+        if isinstance(result, ResourceResult) and result.cache_scope is None:
             private = self._depends_on_caller(target, call)
             result.cache_scope = target.cache_scope or ("private" if private else "public")
 

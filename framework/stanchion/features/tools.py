@@ -11,7 +11,7 @@ from ..chain import Next
 from ..errors import UnknownTarget
 from ..mirror import check_mirrors
 from ..protocol import Era
-from ..results import PageResult, Result, ToolResult
+from ..results import PageResult, Result
 from .feature import CompileTarget, Feature
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Tools(Feature):
         call = next.call
         return self.server.tools.page(call, call.params.get("cursor"))
 
-    def call(self, next: Next) -> Awaitable[ToolResult]:
+    def call(self, next: Next) -> Awaitable[Result]:
         """Run the tool that the call names; no coroutine itself, on the path of every call."""
         call = next.call
         tool: Tool = call.target  # pyright: ignore[reportAssignmentType] # compiled for tools

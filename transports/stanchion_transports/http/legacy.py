@@ -75,6 +75,7 @@ class Legacy:
                 connection.peer = _session_peer(session, connection, headers)
                 connection.in_flight = session.in_flight
                 connection.log_floor = session.log_floor
+                connection.pending = session.pending
                 try:
                     await self._answer(message, exchange, headers)
                 finally:

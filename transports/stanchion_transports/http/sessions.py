@@ -26,6 +26,7 @@ from stanchion import (
     LogFloor,
     MethodNotFound,
     Peer,
+    Pending,
     Principal,
     RequestId,
     Unavailable,
@@ -56,6 +57,7 @@ class Session:
         capabilities: What the client can do, as far as it fits.
         in_flight: `{request id: call}` of the calls that run, on all its requests.
         log_floor: The least severe log level that it wants, for all its requests.
+        pending: Our questions that are open, on all its requests.
     """
 
     nonce: str
@@ -64,6 +66,7 @@ class Session:
     capabilities: Mapping[str, Any]
     in_flight: dict[RequestId, Call]
     log_floor: LogFloor
+    pending: Pending
 
 
 class NoLogFloor(LogFloor):
@@ -106,10 +109,11 @@ class _SessionLogFloor(LogFloor):
 class _Shared:
     """What the requests of one session share while any of them is here."""
 
-    __slots__ = ("in_flight", "requests")
+    __slots__ = ("in_flight", "pending", "requests")
 
-    def __init__(self, in_flight: dict[RequestId, Call]) -> None:
-        self.in_flight = in_flight
+    def __init__(self, session: Session) -> None:
+        self.in_flight = session.in_flight
+        self.pending = session.pending
         self.requests = 0
 
 
@@ -186,15 +190,18 @@ class Sessions:
             return None
 
         shared = self._shared.get(nonce)
-        in_flight = {} if shared is None else shared.in_flight
         log_floor = _SessionLogFloor(self, nonce)
-        return Session(nonce, version, client, capabilities, in_flight, log_floor)
+        in_flight, pending = (
+            ({}, Pending()) if shared is None else (shared.in_flight, shared.pending)
+        )
+        return Session(nonce, version, client, capabilities, in_flight, log_floor, pending)
 
     def enter(self, session: Session) -> None:
-        """Let later requests of *session* find the calls that start now."""
-        shared = self._shared.setdefault(session.nonce, _Shared(session.in_flight))
+        """Let later requests of *session* find the calls and questions that start now."""
+        shared = self._shared.setdefault(session.nonce, _Shared(session))
         shared.requests += 1
         session.in_flight = shared.in_flight
+        session.pending = shared.pending
 
     def leave(self, session: Session) -> None:
         """Forget the session's calls once none of its requests is here."""
