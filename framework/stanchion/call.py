@@ -99,7 +99,6 @@ class Call:
         thread_abandoned: True once a sync tool was left running in its thread.
         result_meta: What `set_meta` has collected for the result's `_meta`.
         scope: The cancel scope that the call runs in; the kernel's.
-        log_floor: The least severe log level that a legacy peer wants.
         connection: Where the call came from, or None for a call by itself; the kernel's.
         round: What is known of earlier rounds of the call, once it was looked at; the kernel's.
     """
@@ -118,7 +117,6 @@ class Call:
         "deadline",
         "dry_run",
         "id",
-        "log_floor",
         "meta",
         "method",
         "params",
@@ -149,7 +147,6 @@ class Call:
         connection: Connection | None = None,
         rounds: Rounds | None = None,
         new_correlation_id: Callable[[], str] | None = None,
-        log_floor: LogFloor | None = None,
     ) -> None:
         self.method = method
         self.id = id
@@ -164,7 +161,6 @@ class Call:
         self.deadline = FOREVER
         self.dry_run = False
         self.thread_abandoned = False
-        self.log_floor = log_floor or LogFloor()
         self._send = send
         self.connection = connection
         self.round: Round | None = None
@@ -177,6 +173,11 @@ class Call:
         self._progress: tuple[float, float | None] | None = None  # the number, and of how much
         self._correlation_id: str | None = None
         self._new_correlation_id = new_correlation_id
+
+    @property
+    def log_floor(self) -> LogFloor:
+        """The least severe log level that a legacy peer wants; kept by its connection."""
+        return LogFloor() if self.connection is None else self.connection.log_floor
 
     @property
     def state(self) -> State:

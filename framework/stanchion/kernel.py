@@ -248,7 +248,6 @@ class Kernel:
             connection=connection,
             rounds=self._rounds,
             new_correlation_id=self._new_correlation_id,
-            log_floor=connection.log_floor,
         )
 
     def _refusal(self, call: Call, connection: Connection) -> CallError:

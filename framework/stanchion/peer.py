@@ -122,14 +122,13 @@ class Connection:
         principal: Who the transport found the peer to be, or None.
         address: The remote address, or None.
         in_flight: `{request id: call}` of the calls that are running, for cancellation.
-        log_floor: The least severe log level that a legacy peer wants.
         pending: Our questions to the peer that are open, or None before the first.
     """
 
     __slots__ = (
+        "_log_floor",
         "address",
         "in_flight",
-        "log_floor",
         "peer",
         "pending",
         "principal",
@@ -144,7 +143,6 @@ class Connection:
         principal: Principal | None = None,
         address: str | None = None,
         in_flight: dict[RequestId, Call] | None = None,
-        log_floor: LogFloor | None = None,
         pending: Pending | None = None,
     ) -> None:
         self.transport = transport
@@ -152,8 +150,20 @@ class Connection:
         self.principal = principal
         self.address = address
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
-        self.log_floor = log_floor or LogFloor()
+        self._log_floor: LogFloor | None = None
         self.pending = pending
+
+    @property
+    def log_floor(self) -> LogFloor:
+        """The least severe log level that a legacy peer wants; made when it is first needed."""
+        if self._log_floor is None:
+            self._log_floor = LogFloor()
+
+        return self._log_floor
+
+    @log_floor.setter
+    def log_floor(self, log_floor: LogFloor) -> None:
+        self._log_floor = log_floor
 
     @property
     def version(self) -> str | None:
