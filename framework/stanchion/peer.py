@@ -17,6 +17,7 @@ from .protocol import Era, era_of
 
 if TYPE_CHECKING:
     from .call import Call
+    from .listener import Listener
     from .pending import Pending
     from .wire import RequestId
 
@@ -124,11 +125,16 @@ class Connection:
         in_flight: `{request id: call}` of the calls that are running, for cancellation.
         log_floor: The least severe log level that a legacy peer wants.
         pending: Our questions to the peer that are open, or None before the first.
+        listeners: What listens to changes on this connection, or None where that is not one
+            stream; set by whoever serves the stream.
+        listener: What a legacy peer hears of changes by, once it is initialized; the kernel's.
     """
 
     __slots__ = (
         "address",
         "in_flight",
+        "listener",
+        "listeners",
         "log_floor",
         "peer",
         "pending",
@@ -154,6 +160,8 @@ class Connection:
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
         self.log_floor = log_floor or LogFloor()
         self.pending = pending
+        self.listeners: set[Listener] | None = None
+        self.listener: Listener | None = None
 
     @property
     def version(self) -> str | None:
