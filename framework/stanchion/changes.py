@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .bus import Bus, Change, Topic
 from .call import EMPTY, Call, Send
 from .catalog import Catalog, Entry
-from .errors import ConfigurationError, InvalidParams, Unavailable
+from .errors import InvalidParams, Unavailable
 from .listener import MAX_URI_LENGTH, MAX_URIS, Listener
 from .results import PlainResult, Result
 from .wire import encode_notification
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from .peer import Connection
     from .server import Server
     from .subscription import Subscription
+
+ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 MAX_LISTENS: Final = 1024
 """Open `subscriptions/listen` of one server, over all peers."""
@@ -40,7 +42,7 @@ class Changes:
         self._serving = False
         self._ending = False
         self._thread = 0
-        self._run_soon: Callable[..., object] = _nowhere
+        self._run_soon: Callable[..., object]
 
     def watch(self, catalog: Catalog[Any], topic: Topic) -> None:
         """Publish what is added to and removed from *catalog*, while the server serves."""
@@ -88,7 +90,9 @@ class Changes:
             self._connected.discard(listener)
             listener.close()
 
-    async def listen(self, call: Call, subscription: Subscription) -> Result:
+    async def listen(
+        self, connection: Connection, call: Call, subscription: Subscription
+    ) -> Result:
         """Acknowledge a subscription, then tell its peer what changes until the server ends.
 
         Raises:
@@ -100,23 +104,14 @@ class Changes:
         send: Send = call.send  # pyright: ignore[reportAssignmentType] # the feature has looked
         listener = Listener(self, call, subscription.topics, subscription.uris, subscription.tag)
         call.params = call.arguments = EMPTY  # it will be held for long
-        listeners = None if call.connection is None else call.connection.listeners
         self._listens.add(listener)
-        if listeners is not None:
-            listeners.add(listener)
-
         try:
-            await send(
-                encode_notification(
-                    "notifications/subscriptions/acknowledged",
-                    {"notifications": subscription.honoured, "_meta": subscription.tag},
-                )
-            )
-            await listener.run(send)
+            with _on_connection(listener, connection):
+                params = {"notifications": subscription.honoured, "_meta": subscription.tag}
+                await send(encode_notification(ACKNOWLEDGED, params))
+                await listener.run(send)
         finally:
             self._listens.discard(listener)
-            if listeners is not None:
-                listeners.discard(listener)
 
         return PlainResult({}, meta=subscription.tag)
 
@@ -173,6 +168,19 @@ class Changes:
             listener.offer(change)
 
 
+@contextmanager
+def _on_connection(listener: Listener, connection: Connection) -> Generator[None]:
+    """Have *listener* end with its connection, which may be there for this request alone."""
+    before = connection.listeners
+    listeners = connection.listeners = set() if before is None else before
+    listeners.add(listener)
+    try:
+        yield
+    finally:
+        listeners.discard(listener)
+        connection.listeners = before
+
+
 def subscribe_to(listener: Listener, uri: str) -> None:
     """Have *listener* hear of the resource *uri*.
 
@@ -203,7 +211,3 @@ def _run_soon() -> Callable[..., object]:
     import asyncio  # trio does without it, and it is dear to import
 
     return asyncio.get_running_loop().call_soon_threadsafe
-
-
-def _nowhere(*called: object) -> None:
-    raise ConfigurationError("the server has not started")

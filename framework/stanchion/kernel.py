@@ -291,7 +291,7 @@ class Kernel:
 
                     kind = type(result)
                     if kind is InputRequired or kind is Subscription:
-                        result = await self._conclude(call, result)
+                        result = await self._conclude(call, result, connection)
 
                     reply = self._edge.result(call, result)
                 except BaseException as error:
@@ -316,10 +316,10 @@ class Kernel:
         # A cancelled request gets no response (MCP 2025-11-25, basic/utilities/cancellation).
         return NO_REPLY if stopped_by is None else self._fail(call, stopped_by)
 
-    async def _conclude(self, call: Call, result: Result) -> Result:
+    async def _conclude(self, call: Call, result: Result, connection: Connection) -> Result:
         """Do what is left to do for a result once the chain has let it pass."""
         if isinstance(result, Subscription):
-            return await self._changes.listen(call, result)
+            return await self._changes.listen(connection, call, result)
 
         self._rounds.seal(call, cast("InputRequired", result))
         return result

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,7 +44,7 @@ def hears(call: Call) -> bool:
 
 
 class Subscriptions(Feature):
-    """Who is told what; the messages themselves are sent by `Changes`.
+    """Modern peers that listen; the messages themselves are sent by `Changes`.
 
     Source: MCP 2026-07-28, server/utilities/subscriptions; MCP 2025-11-25, server/resources,
     "Subscriptions".
@@ -53,11 +52,7 @@ class Subscriptions(Feature):
 
     def __init__(self, server: Server) -> None:
         super().__init__(server)
-        self.methods = {
-            LISTEN: self.listen,
-            "resources/subscribe": self.subscribe,
-            "resources/unsubscribe": self.unsubscribe,
-        }
+        self.methods = {LISTEN: self.listen}
 
     async def listen(self, next: Next) -> Result:
         """Grant what a modern peer asks for; the kernel then keeps the request open.
@@ -70,38 +65,37 @@ class Subscriptions(Feature):
         if not hears(call):
             raise MethodNotFound(LISTEN)
 
-        may_read = partial(self._may_read, call=call)
-        return read_subscription(call.id, call.params, may_read)
+        changes = self.server.changes
+        return read_subscription(call.id, call.params, lambda uri: changes.may_read(uri, call))
 
-    async def subscribe(self, next: Next) -> Result:
-        """Have a legacy peer hear of a resource.
 
-        Raises:
-            MethodNotFound: The peer cannot be told.
-            UnknownTarget: There is no such resource, or the caller may not read it.
-            Unavailable: It hears of too many already.
-        """
-        call = next.call
-        uri: str = call.params["uri"]
-        listener = _listener_of(call)
-        if not self._may_read(uri, call=call):
-            raise UnknownTarget("resource", uri)
+async def subscribe(server: Server, next: Next) -> Result:
+    """Have a legacy peer hear of a resource.
 
-        subscribe_to(listener, uri)
-        return PlainResult({})
+    Raises:
+        MethodNotFound: The peer cannot be told.
+        UnknownTarget: There is no such resource, or the caller may not read it.
+        Unavailable: It hears of too many already.
+    """
+    call = next.call
+    uri: str = call.params["uri"]
+    listener = _listener_of(call)
+    if not server.changes.may_read(uri, call):
+        raise UnknownTarget("resource", uri)
 
-    async def unsubscribe(self, next: Next) -> Result:
-        """Have a legacy peer hear of a resource no more; nothing if it does not.
+    subscribe_to(listener, uri)
+    return PlainResult({})
 
-        Raises:
-            MethodNotFound: The peer cannot be told.
-        """
-        call = next.call
-        _listener_of(call).uris.discard(call.params["uri"])
-        return PlainResult({})
 
-    def _may_read(self, uri: str, *, call: Call) -> bool:
-        return self.server.changes.may_read(uri, call)
+async def unsubscribe(server: Server, next: Next) -> Result:
+    """Have a legacy peer hear of a resource no more; nothing if it does not.
+
+    Raises:
+        MethodNotFound: The peer cannot be told.
+    """
+    call = next.call
+    _listener_of(call).uris.discard(call.params["uri"])
+    return PlainResult({})
 
 
 def _listener_of(call: Call) -> Listener:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
 from functools import partial
 
 import anyio
@@ -14,7 +13,6 @@ from stanchion import (
     LEGACY_VERSIONS,
     Connection,
     Denied,
-    MemoryBus,
     Middleware,
     Principal,
     Server,
@@ -427,70 +425,3 @@ class TestLegacy:
                 assert server.changes.connections == 1
 
             assert server.changes.connections == 0
-
-
-@asynccontextmanager
-async def both_eras(server):
-    async with server, connect(server) as modern, connect(server, era="legacy") as legacy:
-        await listen(modern, EVERYTHING)
-        yield modern, legacy
-
-
-class TestWhereChangesComeFrom:
-    async def test_a_mounted_server_changes_ours(self):
-        """Under the prefix it is a tool of ours that comes and goes."""
-        inner, server = offering(), offering()
-        server.mount(inner, "inner/")
-        async with both_eras(server) as peers:
-            for change in (
-                lambda: inner.add_tool(other()),
-                lambda: inner.remove_tool("other"),
-            ):
-                change()
-                for peer in peers:
-                    assert await told(peer) == [("tools/list_changed", None)]
-
-    async def test_a_thread_may_change_what_is_offered(self):
-        """A sync tool runs in one."""
-        server = offering()
-
-        @server.tool
-        def grow() -> str:
-            server.add_tool(other())
-            return "grown"
-
-        async with both_eras(server) as peers:
-            await peers[0].call_tool("grow")
-            for peer in peers:
-                assert await told(peer) == [("tools/list_changed", None)]
-
-    async def test_the_bus_may_be_another(self):
-        """Replicas on one bus hear of each other's changes."""
-        bus = MemoryBus()
-        here, there = offering(bus=bus), offering(bus=bus)
-        async with there, both_eras(here) as peers:
-            there.notify_resource_updated("note://one")
-            there.add_tool(other())
-            for peer in peers:
-                assert await told(peer) == [("tools/list_changed", None)]
-
-    async def test_a_server_that_does_not_serve_publishes_nothing(self):
-        """Before the start and after the end there is nobody to tell."""
-        bus, heard = MemoryBus(), []
-        bus.subscribe(heard.append)
-        server = offering(bus=bus)
-        async with server:
-            pass
-
-        server.add_tool(other())
-        server.notify_resource_updated("note://one")
-        assert heard == []
-
-    async def test_it_can_start_again(self):
-        """Listeners of its second life are told as those of the first."""
-        server = offering()
-        for name in ("first", "second"):
-            async with both_eras(server) as peers:
-                server.add_tool(other(name))
-                for peer in peers:
-                    assert await told(peer) == [("tools/list_changed", None)]

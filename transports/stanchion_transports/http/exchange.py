@@ -182,6 +182,11 @@ class Exchange:
                 if call is not None:
                     call.cancel()
 
+    def end_listens(self) -> None:
+        """Have an open listen be answered."""
+        for listener in self.connection.listeners or ():
+            listener.close()
+
     def is_silent(self, now: float) -> bool:
         """Say whether nothing was sent for so long that a sign of life is due."""
         if self._ended or (self._lock is not None and self._lock.locked()):
