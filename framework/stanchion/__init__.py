@@ -38,6 +38,9 @@ from .asks import ListRoots as ListRoots
 from .asks import Root as Root
 from .asks import Sample as Sample
 from .asks import Sampled as Sampled
+from .bus import Bus as Bus
+from .bus import Change as Change
+from .bus import MemoryBus as MemoryBus
 from .call import Call as Call
 from .call import Send as Send
 from .call import State as State

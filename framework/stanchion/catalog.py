@@ -65,6 +65,7 @@ class Catalog(Generic[T]):
         page_size: Entries on a page of the list.
         entries: `{key: entry}`; the same object for the catalog's life.
         names: The keys, sorted; the same object for the catalog's life.
+        changed: Is told of every change: the key, and the entries that were and are there.
     """
 
     def __init__(self, kind: Kind, page_size: int) -> None:
@@ -78,6 +79,7 @@ class Catalog(Generic[T]):
         self._compile: Compile[T] | None = None
         self._encode: Encode | None = None
         self._followers: list[Follower[T]] = []
+        self.changed: Callable[..., object] = _unheard
 
     def __len__(self) -> int:
         return len(self.entries)
@@ -130,6 +132,7 @@ class Catalog(Generic[T]):
             insort(self.names, key)
 
         self._pages.clear()
+        self.changed(key, *(() if taken is None else (taken,)), entry)
 
     def follow(self, follower: Follower[T]) -> None:
         """Tell *follower* of everything that is added or removed from now on."""
@@ -147,6 +150,8 @@ class Catalog(Generic[T]):
         self._pages.clear()
         for follower in self._followers:
             follower.removed(entry)
+
+        self.changed(key, entry)
 
     def open(self, chain: Chain, compile: Compile[T], encode: Encode) -> None:
         """Compile every target into *chain*; called when the server starts.
@@ -233,6 +238,10 @@ def commit(staged: Staged) -> None:
 
     for catalog, entry in staged:
         catalog.put(entry)
+
+
+def _unheard(key: str, *entries: Entry[Any]) -> None:
+    """Do nothing: nobody wants to know of changes."""
 
 
 def hides(layer: Middleware) -> bool:

@@ -20,6 +20,7 @@ from .call import EMPTY, Call, Send
 from .cancellation import is_cancellation
 from .catalog import Entry
 from .chain import Layer, Link, Next
+from .changes import MAX_LISTENS
 from .client_notification import read_notification
 from .debug import checked
 from .edge import NO_REPLY, Edge, Reply
@@ -33,6 +34,7 @@ from .errors import (
     call_error_in,
 )
 from .features import features_of
+from .features.subscriptions import LISTEN
 from .gate import admit_legacy, admit_modern, admit_notification, era_of_message
 from .peer import NO_HEADERS, Connection, Peer
 from .protocol import (
@@ -47,6 +49,7 @@ from .protocol import (
 )
 from .results import InputRequired, Result
 from .rounds import Rounds
+from .subscription import Subscription
 from .target import Target
 from .wire import (
     Message,
@@ -80,9 +83,12 @@ class Kernel:
     def __init__(self, server: Server, edge: Edge, max_calls: int, rounds: Rounds) -> None:
         self.running: set[Call] = set()
         self.draining = False
+        # Apart: a listen stays open, so it takes no call's place and no drain waits for it.
+        self._listening: set[Call] = set()
         self._edge = edge
         self._max_calls = max_calls
         self._rounds = rounds
+        self._changes = server.changes
         self._new_correlation_id = server.new_correlation_id
         # The event loop's own class: anyio.CancelScope looks it up anew for every scope.
         self._new_scope = type(anyio.CancelScope())
@@ -257,17 +263,22 @@ class Kernel:
         if self.draining:
             return Unavailable(DRAINING, policy="drain", retry_after=1.0)
 
+        if call.method == LISTEN:
+            return Unavailable("too many listens are open", policy="max_listens", retry_after=1.0)
+
         return Unavailable("too many calls are running", policy="max_calls", retry_after=1.0)
 
     async def _run(self, call: Call, connection: Connection) -> Reply:
         # Here, not when it was admitted: a transport may start what `dispatch` gave it later.
-        full = self.draining or len(self.running) >= self._max_calls
+        listens = call.method == LISTEN
+        running = self._listening if listens else self.running
+        full = self.draining or len(running) >= (MAX_LISTENS if listens else self._max_calls)
         if full or call.id in connection.in_flight:
             return self._fail(call, self._refusal(call, connection))
 
         link = self._link_of(call)
         connection.in_flight[call.id] = call
-        self.running.add(call)
+        running.add(call)
         reply: Reply = NO_REPLY
         try:
             with self._new_scope() as scope:
@@ -277,8 +288,9 @@ class Kernel:
                     if not isinstance(result, Result):  # pyright: ignore[reportUnnecessaryIsInstance] # users
                         raise TypeError(f"the chain gave {type(result).__name__}, no Result")
 
-                    if type(result) is InputRequired:
-                        self._rounds.seal(call, result)
+                    kind = type(result)
+                    if kind is InputRequired or kind is Subscription:
+                        result = await self._conclude(call, result, connection)
 
                     reply = self._edge.result(call, result)
                 except BaseException as error:
@@ -289,10 +301,11 @@ class Kernel:
                 else:
                     if call.method == "initialize":
                         connection.peer = call.peer
+                        self._changes.connect(connection, call)
         finally:
             stopped_by = call.close()
             del connection.in_flight[call.id]
-            self.running.discard(call)
+            running.discard(call)
             if self._idle is not None and not self.running:
                 self._idle.set()
 
@@ -301,6 +314,14 @@ class Kernel:
 
         # A cancelled request gets no response (MCP 2025-11-25, basic/utilities/cancellation).
         return NO_REPLY if stopped_by is None else self._fail(call, stopped_by)
+
+    async def _conclude(self, call: Call, result: Result, connection: Connection) -> Result:
+        """Do what is left to do for a result once the chain has let it pass."""
+        if isinstance(result, Subscription):
+            return await self._changes.listen(connection, call, result)
+
+        self._rounds.seal(call, cast("InputRequired", result))
+        return result
 
     def _fail(self, call: Call, error: BaseException) -> Reply:
         """Answer *call* with *error*, whatever else goes wrong on the way there."""
@@ -345,6 +366,7 @@ class Kernel:
         A call that is stopped is answered with a refusal, so that its caller may try elsewhere.
         """
         self.draining = True
+        self._changes.end_listens()
         if self.running:
             self._idle = self._idle or anyio.Event()  # a second drain waits for the same
             with anyio.move_on_after(grace):

@@ -17,6 +17,7 @@ from .protocol import Era, era_of
 
 if TYPE_CHECKING:
     from .call import Call
+    from .listener import Listener
     from .pending import Pending
     from .wire import RequestId
 
@@ -123,12 +124,17 @@ class Connection:
         address: The remote address, or None.
         in_flight: `{request id: call}` of the calls that are running, for cancellation.
         pending: Our questions to the peer that are open, or None before the first.
+        listeners: What listens to changes on this connection, or None where that is not one
+            stream; set by whoever serves the stream.
+        listener: What a legacy peer hears of changes by, once it is initialized; the kernel's.
     """
 
     __slots__ = (
         "_log_floor",
         "address",
         "in_flight",
+        "listener",
+        "listeners",
         "peer",
         "pending",
         "principal",
@@ -152,6 +158,8 @@ class Connection:
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
         self._log_floor: LogFloor | None = None
         self.pending = pending
+        self.listeners: set[Listener] | None = None
+        self.listener: Listener | None = None
 
     @property
     def log_floor(self) -> LogFloor:

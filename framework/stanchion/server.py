@@ -8,9 +8,11 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
+from .bus import Bus, Change, MemoryBus
 from .call import Send, new_correlation_id
 from .catalog import Catalog
 from .chain import AnyLayer, Chain, Middleware
+from .changes import Changes
 from .custom_offers import CustomOffers
 from .edge import Edge, Reply
 from .errors import ConfigurationError
@@ -53,6 +55,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         tools: The tools.
         mounts: The servers that are mounted in this one.
         threads: The worker threads of sync tools.
+        changes: Who is told of what is added and removed.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         state_keys: Iterable[bytes] = (),
         state_ttl: float = 900.0,
         state_once: bool = False,
+        bus: Bus | None = None,
     ) -> None:
         """Describe a server; nothing runs before `async with server` or `run`.
 
@@ -99,6 +103,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
                 of its own.
             state_ttl: Seconds that a client has to answer one round.
             state_once: Whether a round can be answered only once, as far as this process knows.
+            bus: What carries changes to those who listen; within this process by default.
 
         Raises:
             ConfigurationError: A number is out of range, a layer is none, or what peers are told
@@ -121,6 +126,11 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         self.mounts = Mounts(self)
         self._offer_prompts(page_size)
         self._offer_resources(page_size)
+        self.changes = Changes(self, MemoryBus() if bus is None else bus)
+        self.changes.watch(self.tools, "tools")
+        self.changes.watch(self.prompts, "prompts")
+        self.changes.watch(self.resources, "resources")
+        self.changes.watch(self.templates, "resources")
         self._max_calls = max_calls
         self._max_threads = max_threads
         self._max_waiting_for_thread = max_waiting_for_thread
@@ -232,6 +242,17 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         """
         self.mounts.add(other, prefix, policies)
 
+    def notify_resource_updated(self, uri: str) -> None:
+        """Tell every peer that hears of the resource *uri* that its contents have changed.
+
+        Only those are told that subscribed to this very URI and may read it. Does nothing while
+        the server does not serve.
+
+        Args:
+            uri: The URI of a resource, or one that fits a template.
+        """
+        self.changes.publish(Change("updated", uri))
+
     # What a subclass may override.
 
     def lifespan(self) -> AbstractAsyncContextManager[Any]:
@@ -284,6 +305,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
                 await layers.enter_async_context(other)
 
             await layers.enter_async_context(self.notifications)
+            layers.enter_context(self.changes.serving())
             self._kernel = kernel
             try:
                 yield

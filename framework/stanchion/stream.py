@@ -47,11 +47,15 @@ async def serve_stream(
         grace: Seconds that running calls have after the last frame.
     """
     stream = _Stream(server, connection, write)
-    async with anyio.create_task_group() as running:
-        async for frame in frames:
-            await stream.take(frame, running)
+    try:
+        async with anyio.create_task_group() as running:
+            async for frame in frames:
+                await stream.take(frame, running)
 
-        running.cancel_scope.deadline = anyio.current_time() + grace
+            server.changes.disconnect(connection)
+            running.cancel_scope.deadline = anyio.current_time() + grace
+    finally:
+        server.changes.disconnect(connection)
 
 
 class _Stream:
@@ -64,6 +68,8 @@ class _Stream:
         self._writing = anyio.Lock(fast_acquire=True)
         self._room = anyio.Semaphore(MAX_PENDING, fast_acquire=True)
         self._starting = 0
+        self._hears = False
+        connection.listeners = set()
 
     async def take(self, frame: bytes | ProtocolError, running: anyio.abc.TaskGroup) -> None:
         """Start what *frame* asks for in *running*, or do at once what cannot wait."""
@@ -88,6 +94,10 @@ class _Stream:
             await anyio.lowlevel.checkpoint()
 
         await self._answer(message)
+        listener = self._connection.listener
+        if listener is not None and not self._hears:
+            self._hears = True
+            running.start_soon(listener.run, self._send)
 
     async def _answer_beside(self, message: Message | list[Any]) -> None:
         self._starting -= 1

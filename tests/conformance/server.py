@@ -298,6 +298,40 @@ async def test_input_required_result_capabilities(call: Call) -> str:
     return f"Answered: {', '.join(await call.ask(asks))}"
 
 
+@server.tool
+async def test_trigger_tool_change() -> str:
+    """Add a tool, or remove it if it is there; those who listen are told."""
+    if server.tools.get("test_changing_tool") is None:
+        server.add_tool(
+            Tool(
+                "test_changing_tool",
+                write_down,
+                description="Be there or not",
+                input_schema={"type": "object"},
+            )
+        )
+    else:
+        server.remove_tool("test_changing_tool")
+
+    return "The list of tools has changed."
+
+
+@server.tool
+async def test_trigger_prompt_change() -> str:
+    """Add a prompt, or remove it if it is there; those who listen are told."""
+    if server.prompts.get("test_changing_prompt") is None:
+        server.prompt(name="test_changing_prompt")(changing_prompt)
+    else:
+        server.remove_prompt("test_changing_prompt")
+
+    return "The list of prompts has changed."
+
+
+def changing_prompt() -> str:
+    """Be there or not."""
+    return "This prompt comes and goes."
+
+
 def write_down(arguments: dict[str, Any]) -> str:
     """Confirm the contact."""
     return f"Wrote down {arguments.get('name', 'a contact')}."
@@ -389,6 +423,12 @@ def static_binary() -> bytes:
 def template_data(id: str) -> dict[str, Any]:
     """Give what belongs to an id."""
     return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
+
+
+@server.resource("test://watched-resource", mime_type="text/plain")
+def watched_resource() -> str:
+    """Give what a client may subscribe to."""
+    return "This is the content of the watched resource."
 
 
 def red_pixel() -> bytes:

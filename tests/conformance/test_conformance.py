@@ -1,7 +1,7 @@
 """The official conformance suite passes on one long-running server, with each HTTP parser.
 
-What is listed here is what a server without subscriptions and resumable streams must pass; their
-scenarios join the lists with those features.
+What is listed here is what a server without resumable streams must pass; their scenarios, and
+those of subscriptions on such a stream, join the lists with that feature.
 """
 
 from __future__ import annotations
@@ -103,16 +103,16 @@ STATELESS_REQUIRED = {
     "sep-2575-http-server-method-not-found-404",
     "sep-2575-http-server-error-jsonrpc-id",
     "sep-2575-server-no-log-without-loglevel",
+    "sep-2575-server-sends-subscription-ack",
+    "sep-2575-server-tags-subscription-id",
+    "sep-2575-server-honors-notification-filter",
+    "sep-2575-server-sends-prompts-list-changed-on-subscription",
+    "sep-2575-server-sends-tools-list-changed-on-subscription",
 }
 """The checks of `server-stateless` that must succeed."""
 
 STATELESS_LATER = {
     "sep-2575-http-server-no-independent-requests-on-stream": "calls a tool that elicits",
-    "sep-2575-server-sends-subscription-ack": "needs subscriptions/listen",
-    "sep-2575-server-tags-subscription-id": "needs subscriptions/listen",
-    "sep-2575-server-honors-notification-filter": "needs subscriptions/listen",
-    "sep-2575-server-sends-prompts-list-changed-on-subscription": "needs subscriptions/listen",
-    "sep-2575-server-sends-tools-list-changed-on-subscription": "needs subscriptions/listen",
 }
 """The checks of `server-stateless` that no feature of this server can pass yet, and why."""
 

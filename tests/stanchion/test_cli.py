@@ -136,6 +136,8 @@ def test_all_chains_are_printed_line_by_line(folder):
         "  watch → timing → limit → handler",
         "logging/setLevel",
         "  watch → handler",
+        "subscriptions/listen",
+        "  watch → handler",
     ]
 
 
@@ -197,7 +199,10 @@ def test_chains_of_resources_are_printed(folder):
         "resources/list",
         "resources/templates/list",
         "resources/read (a name that matches no resource)",
+        "resources/subscribe",
+        "resources/unsubscribe",
         "logging/setLevel",
+        "subscriptions/listen",
     ]
 
 

@@ -13,15 +13,15 @@ import pytest
 
 PUBLIC = {
     "stanchion": """
-        ASSUMED_HTTP_VERSION AnyBlock AnyLayer Ask AskFailed Audio Block Call CallError
-        Chain ChainFrozen ClientNotification Completion ConfigurationError Connection
+        ASSUMED_HTTP_VERSION AnyBlock AnyLayer Ask AskFailed Audio Block Bus Call CallError
+        Chain ChainFrozen Change ClientNotification Completion ConfigurationError Connection
         Contents Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited
         EmbeddedResource Era Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
         HeaderMismatch Image InputNeeded InputRequired Inside InvalidArguments InvalidParams
         InvalidPolicy InvalidPrompt InvalidRequest InvalidResource InvalidResult
         InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
         LEGACY_VERSIONS Layer LayerMisuse Limited Link ListRoots LogFloor LogLevel
-        META_CONTENT MODERN_VERSIONS Message MethodNotFound Middleware MissingCapability
+        META_CONTENT MODERN_VERSIONS MemoryBus Message MethodNotFound Middleware MissingCapability
         NO_REPLY Next Notification NotificationCounts Once OrderViolation Outcome Outside
         OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
         PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply

@@ -15,6 +15,7 @@ from .lifecycle import Lifecycle
 from .logging import Logging
 from .prompts import Prompts
 from .resources import Resources
+from .subscriptions import Subscriptions
 from .tools import Tools
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def features_of(server: Server) -> list[Feature]:
         Prompts(server, completions),
         Logging(server),
         Extensions(server),
+        Subscriptions(server),
         Custom(server),
     ]
     return [Lifecycle(server, features), *features]

@@ -9,6 +9,7 @@ from ..chain import Next
 from ..protocol import FIELD_SINCE, LATEST_MODERN_VERSION, SUPPORTED_VERSIONS, at_least
 from ..results import PlainResult, Result
 from .feature import Feature
+from .subscriptions import HEARD, hears
 
 if TYPE_CHECKING:
     from ..server import Server
@@ -27,22 +28,32 @@ class Lifecycle(Feature):
             "server/discover": self.discover,
         }
 
-    def capabilities(self, version: str) -> dict[str, Any]:
-        """Give what the server can do for a peer of *version*, from what is registered."""
-        return {
+    def capabilities(self, version: str, *, hears: bool = False) -> dict[str, Any]:
+        """Give what the server can do for a peer of *version*, from what is registered.
+
+        Args:
+            version: The peer's version.
+            hears: Whether the peer can be told of changes.
+        """
+        declared = {
             feature.capability: feature.declare(version)
             for feature in self._features
             if feature.capability is not None
             and len(feature.registered)
             and at_least(version, feature.since)
         }
+        if hears:
+            for capability in declared.keys() & HEARD.keys():
+                declared[capability] |= HEARD[capability]
+
+        return declared
 
     async def initialize(self, next: Next) -> Result:
         """Answer the legacy handshake with the version that the gate negotiated."""
         version = next.call.peer.version
         fields: dict[str, Any] = {
             "protocolVersion": version,
-            "capabilities": self.capabilities(version),
+            "capabilities": self.capabilities(version, hears=hears(next.call)),
             "serverInfo": implementation(self.server, version),
         }
         if self.server.instructions is not None:
@@ -58,7 +69,7 @@ class Lifecycle(Feature):
         """Answer a modern peer that asks what the server is."""
         fields: dict[str, Any] = {
             "supportedVersions": list(SUPPORTED_VERSIONS),
-            "capabilities": self.capabilities(LATEST_MODERN_VERSION),
+            "capabilities": self.capabilities(LATEST_MODERN_VERSION, hears=hears(next.call)),
             "ttlMs": 0,
             "cacheScope": "public",
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sized
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..call import EMPTY, Call
@@ -14,6 +15,7 @@ from ..results import InputRequired, PageResult, Result
 from ..target import Target
 from .completion import Completions
 from .feature import CompileTarget, Feature
+from .subscriptions import subscribe, unsubscribe
 
 if TYPE_CHECKING:
     from ..read_target import ReadTarget
@@ -42,6 +44,8 @@ class Resources(Feature):
             "resources/list": self.list,
             "resources/templates/list": self.list_templates,
             READ: self.unknown,
+            "resources/subscribe": partial(subscribe, server),
+            "resources/unsubscribe": partial(unsubscribe, server),
         }
 
     def resolvers(self) -> Mapping[str, Callable[[Call], Entry[Any] | None]]:

@@ -96,7 +96,7 @@ async def test_discover_tells_all_versions_and_who_answers(judged):
     assert result == {
         "resultType": "complete",
         "supportedVersions": list(SUPPORTED_VERSIONS),
-        "capabilities": {"tools": {}, "logging": {}},
+        "capabilities": {"tools": {"listChanged": True}, "logging": {}},
         "instructions": "Ask first.",
         "ttlMs": 0,
         "cacheScope": "public",

@@ -71,7 +71,7 @@ class TestCapability:
             assert (await peer.ask("prompts/list"))["error"]["code"] == -32601
             server.add_prompt(prompt("p"))
             discovered = await peer.ask("server/discover")
-            assert discovered["result"]["capabilities"]["prompts"] == {}
+            assert discovered["result"]["capabilities"]["prompts"] == {"listChanged": True}
             assert len((await peer.ask("prompts/list"))["result"]["prompts"]) == 1
 
 

@@ -76,7 +76,8 @@ class TestLists:
             server.add_resource(ResourceTemplate("a://{b}", lambda arguments: "x"))
             assert await uris(peer) == []
             answer = await peer.ask("server/discover")
-            assert answer["result"]["capabilities"]["resources"] == {}
+            told = {"listChanged": True, "subscribe": True}
+            assert answer["result"]["capabilities"]["resources"] == told
 
     async def test_pages(self, judged):
         """Both lists come in pages, with cursors of their own and for the longest of URIs."""

@@ -80,6 +80,10 @@ class HttpApp:
         async with self.server, self._watch:
             yield
 
+    def end_listens(self) -> None:
+        """Have every `subscriptions/listen` over HTTP be answered, before connections close."""
+        self._watch.end_listens()
+
     async def _alive(self, request: Request) -> JSONResponse:
         return JSONResponse({"status": "alive"})
 

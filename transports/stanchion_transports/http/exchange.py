@@ -55,6 +55,8 @@ class Exchange:
         watching: Whether a task waits for the client to go away.
     """
 
+    streams = True  # whether anything can be sent before the answer
+
     # Defaults on the class: most exchanges end before any of these is set.
     seen = False
     watching = False
@@ -94,9 +96,8 @@ class Exchange:
         self._message = message
         watch.add(self)
         try:
-            reply = await server.dispatch(
-                message, self.connection, headers=headers, send=self.notify
-            )
+            send = self.notify if self.streams else None
+            reply = await server.dispatch(message, self.connection, headers=headers, send=send)
             await self.finish(reply, may_be_empty=isinstance(message, list))
         finally:
             watch.discard(self)
@@ -180,6 +181,11 @@ class Exchange:
                 call = self.connection.in_flight.get(id)
                 if call is not None:
                     call.cancel()
+
+    def end_listens(self) -> None:
+        """Have an open listen be answered."""
+        for listener in self.connection.listeners or ():
+            listener.close()
 
     def is_silent(self, now: float) -> bool:
         """Say whether nothing was sent for so long that a sign of life is due."""

@@ -10,8 +10,7 @@ from .exchange import Exchange, send_plain
 class Plain(Exchange):
     """An exchange that never commits a stream; what belongs to a call is not sent."""
 
-    async def notify(self, frame: bytes) -> None:
-        """Drop a notification: there is no place for it before the answer."""
+    streams = False
 
     async def finish(self, reply: Reply, *, may_be_empty: bool = False) -> None:
         """Send the answer; a cancelled request, which has none, gets an empty 204."""

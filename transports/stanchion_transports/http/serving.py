@@ -203,7 +203,7 @@ async def _serve(
             logger.info("serving %s", url)
             on_started(url)
 
-        listening = _Uvicorn(config, started)
+        listening = _Uvicorn(config, started, application.end_listens)
         async with application.lifespan():
             async with anyio.create_task_group() as group:
                 group.start_soon(stop, listening)
@@ -216,9 +216,15 @@ async def _serve(
 class _Uvicorn(uvicorn.Server):
     """uvicorn, told when to stop by us instead of by signals."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        started: Callable[[], None],
+        stopping: Callable[[], None],
+    ) -> None:
         super().__init__(config)
         self._on_started = started
+        self._on_stopping = stopping
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -228,6 +234,11 @@ class _Uvicorn(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._on_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the connections, once the streams that would stay open have ended."""
+        self._on_stopping()
+        await super().shutdown(sockets)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Serve until told to stop or cancelled; either way no connection is left open."""

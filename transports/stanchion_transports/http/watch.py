@@ -33,6 +33,10 @@ class Watched(Protocol):
         """Wait until the client goes away, and cancel what it asked for."""
         ...
 
+    def end_listens(self) -> None:
+        """Have an open listen be answered."""
+        ...
+
     def is_silent(self, now: float) -> bool:
         """Say whether nothing was sent for so long that a sign of life is due."""
         ...
@@ -93,6 +97,11 @@ class Watch:
     def discard(self, exchange: Watched) -> None:
         """Stop watching *exchange*."""
         self._running.discard(exchange)
+
+    def end_listens(self) -> None:
+        """Have every open listen be answered; left open, it would hold up the end of serving."""
+        for exchange in self._running:
+            exchange.end_listens()
 
     async def _look(self, group: anyio.abc.TaskGroup) -> None:
         while True:

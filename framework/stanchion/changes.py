@@ -1,0 +1,213 @@
+"""What changes while a server serves, from the catalogs over the bus to every listener."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from .bus import Bus, Change, Topic
+from .call import EMPTY, Call, Send
+from .catalog import Catalog, Entry
+from .errors import InvalidParams, Unavailable
+from .listener import MAX_URI_LENGTH, MAX_URIS, Listener
+from .results import PlainResult, Result
+from .wire import encode_notification
+
+if TYPE_CHECKING:
+    from .peer import Connection
+    from .server import Server
+    from .subscription import Subscription
+
+ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+
+MAX_LISTENS: Final = 1024
+"""Open `subscriptions/listen` of one server, over all peers."""
+
+
+class Changes:
+    """Tells the listeners of one server what changes.
+
+    Where the bus, or a tool in a thread, tells of a change outside of the event loop, it is
+    handed over to the loop first.
+    """
+
+    def __init__(self, server: Server, bus: Bus) -> None:
+        self._server = server
+        self._bus = bus
+        self._connected: set[Listener] = set()
+        self._listens: set[Listener] = set()
+        self._serving = False
+        self._ending = False
+        self._thread = 0
+        self._run_soon: Callable[..., object]
+
+    def watch(self, catalog: Catalog[Any], topic: Topic) -> None:
+        """Publish what is added to and removed from *catalog*, while the server serves."""
+
+        def changed(key: str, *entries: Entry[Any]) -> None:
+            self.publish(Change(topic, key, entries))
+
+        catalog.changed = changed
+
+    def publish(self, change: Change) -> None:
+        """Put *change* on the bus; does nothing while the server does not serve."""
+        if self._serving:
+            self._bus.publish(change)
+
+    @contextmanager
+    def serving(self) -> Generator[None]:
+        """Be on the bus, on the running event loop; at the end all listeners are closed."""
+        self._thread, self._run_soon = threading.get_ident(), _run_soon()
+        leave = self._bus.subscribe(self._heard)
+        self._serving, self._ending = True, False
+        try:
+            yield
+        finally:
+            self._serving = False
+            leave()
+            self.end_listens()
+            for listener in self._connected:
+                listener.close()
+
+            self._connected.clear()
+
+    # Who listens.
+
+    def connect(self, connection: Connection, call: Call) -> None:
+        """Have a legacy peer that is now initialized hear of the lists, if it can be told."""
+        if connection.listeners is not None:
+            call.params = EMPTY  # it will be held for long
+            listener = connection.listener = Listener(self, call)
+            connection.listeners.add(listener)
+            self._connected.add(listener)
+
+    def disconnect(self, connection: Connection) -> None:
+        """Close all that listens on *connection*."""
+        for listener in connection.listeners or ():
+            self._connected.discard(listener)
+            listener.close()
+
+    async def listen(
+        self, connection: Connection, call: Call, subscription: Subscription
+    ) -> Result:
+        """Acknowledge a subscription, then tell its peer what changes until the server ends.
+
+        Raises:
+            Unavailable: The server stops.
+        """
+        if self._ending:
+            raise Unavailable("the server is shutting down", policy="drain", retry_after=1.0)
+
+        send: Send = call.send  # pyright: ignore[reportAssignmentType] # the feature has looked
+        listener = Listener(self, call, subscription.topics, subscription.uris, subscription.tag)
+        call.params = call.arguments = EMPTY  # it will be held for long
+        self._listens.add(listener)
+        try:
+            with _on_connection(listener, connection):
+                params = {"notifications": subscription.honoured, "_meta": subscription.tag}
+                await send(encode_notification(ACKNOWLEDGED, params))
+                await listener.run(send)
+        finally:
+            self._listens.discard(listener)
+
+        return PlainResult({}, meta=subscription.tag)
+
+    def end_listens(self) -> None:
+        """Have every `subscriptions/listen` be answered, because the server stops."""
+        self._ending = True
+        for listener in self._listens:
+            listener.close()
+
+    @property
+    def listens(self) -> int:
+        """How many `subscriptions/listen` are open."""
+        return len(self._listens)
+
+    @property
+    def connections(self) -> int:
+        """How many legacy connections are told of changes."""
+        return len(self._connected)
+
+    # Who may see what.
+
+    def may_see(self, change: Change, call: Call) -> bool:
+        """Say whether the caller of *call* may know of *change*.
+
+        Of a list, if it may see what was or is there; that a list of another process has
+        changed, which says nothing else, everybody may know. Of a resource, if it may be read.
+        """
+        if change.topic == "updated":
+            return self.may_read(change.key, call)
+
+        seen = [_may_see_entry(entry, call) for entry in change.entries]
+        return any(seen) or not seen
+
+    def may_read(self, uri: str, call: Call) -> bool:
+        """Say whether *uri* is a resource or fits a template that the caller may see."""
+        server = self._server
+        entry = server.resources.get(uri)
+        if entry is not None:
+            return _may_see_entry(entry, call)
+
+        found = server.templates.find(uri)
+        return found is not None and _may_see_entry(found[0], call)
+
+    # From the bus.
+
+    def _heard(self, change: Change) -> None:
+        if threading.get_ident() == self._thread:
+            self._tell(change)
+        else:
+            self._run_soon(self._tell, change)
+
+    def _tell(self, change: Change) -> None:
+        for listener in (*self._connected, *self._listens):
+            listener.offer(change)
+
+
+@contextmanager
+def _on_connection(listener: Listener, connection: Connection) -> Generator[None]:
+    """Have *listener* end with its connection, which may be there for this request alone."""
+    before = connection.listeners
+    listeners = connection.listeners = set() if before is None else before
+    listeners.add(listener)
+    try:
+        yield
+    finally:
+        listeners.discard(listener)
+        connection.listeners = before
+
+
+def subscribe_to(listener: Listener, uri: str) -> None:
+    """Have *listener* hear of the resource *uri*.
+
+    Raises:
+        InvalidParams: The URI is too long to be kept.
+        Unavailable: It hears of `MAX_URIS` already.
+    """
+    if len(uri) > MAX_URI_LENGTH:
+        raise InvalidParams(f"the URI has more than {MAX_URI_LENGTH} characters")
+
+    if len(listener.uris) >= MAX_URIS and uri not in listener.uris:
+        reason = f"a connection subscribes to at most {MAX_URIS} resources"
+        raise Unavailable(reason, policy="max_subscriptions")
+
+    listener.uris.add(uri)
+
+
+def _may_see_entry(entry: Entry[Any], call: Call) -> bool:
+    return all(visible(entry.target, call) for visible in entry.visible)
+
+
+def _run_soon() -> Callable[..., object]:
+    """Give what has the running event loop call a function soon, from any thread."""
+    trio = sys.modules.get("trio")  # whoever runs on it has imported it
+    if trio is not None and trio.lowlevel.in_trio_task():
+        return trio.lowlevel.current_trio_token().run_sync_soon
+
+    import asyncio  # trio does without it, and it is dear to import
+
+    return asyncio.get_running_loop().call_soon_threadsafe

@@ -1,0 +1,116 @@
+"""A listener: one peer that hears of changes, and what it has still to be told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio
+
+from .bus import Change
+from .call import Call, Send
+from .wire import encode_notification
+
+if TYPE_CHECKING:
+    from .changes import Changes
+
+LISTS: Final = ("tools", "prompts", "resources")
+"""The topics that are lists."""
+
+MAX_URIS: Final = 1000
+"""Resources that one listener hears of."""
+
+MAX_URI_LENGTH: Final = 2048
+"""Characters of the URI of one that a legacy peer hears of."""
+
+logger = logging.getLogger("stanchion.changes")
+
+
+class Listener:
+    """What one peer wants to hear of, and what of it was not sent yet.
+
+    Of each list and of each resource at most one message waits, since a second would say
+    nothing new. So a peer that never reads costs no more than what it asked for.
+
+    Attributes:
+        call: The call in whose name is decided what may be seen: the listen, or `initialize`.
+        topics: The lists that it wants to hear of.
+        uris: The resources that it wants to hear of.
+    """
+
+    __slots__ = ("_changes", "_closed", "_due", "_meta", "_wake", "call", "topics", "uris")
+
+    def __init__(
+        self,
+        changes: Changes,
+        call: Call,
+        topics: Iterable[str] = LISTS,
+        uris: Iterable[str] = (),
+        meta: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Describe a listener.
+
+        Args:
+            changes: What tells it.
+            call: In whose name is decided what may be seen.
+            topics: The lists that it wants to hear of.
+            uris: The resources that it wants to hear of.
+            meta: What each message carries in `_meta`, or None.
+        """
+        self.call = call
+        self.topics = frozenset(topics)
+        self.uris = set(uris)
+        self._changes = changes
+        self._meta = meta
+        self._due: dict[tuple[str, str], None] = {}  # in the order in which they came
+        self._wake = anyio.Event()
+        self._closed = False
+
+    def offer(self, change: Change) -> None:
+        """Note *change*, if the peer asked for such and may see what it is about."""
+        updated = change.topic == "updated"
+        due = (change.topic, change.key if updated else "")
+        wanted = change.key in self.uris if updated else change.topic in self.topics
+        if not wanted or due in self._due or not self._may_see(change):
+            return
+
+        self._due[due] = None
+        self._wake.set()
+
+    def close(self) -> None:
+        """End `run`, once it has sent what is due."""
+        self._closed = True
+        self._wake.set()
+
+    async def run(self, send: Send) -> None:
+        """Send what is due, one message after the other, until `close`."""
+        while True:
+            while self._due:
+                topic, uri = next(iter(self._due))
+                # Before it is sent: what changes meanwhile is due again.
+                del self._due[topic, uri]
+                await send(self._frame(topic, uri))
+
+            if self._closed:
+                return
+
+            self._wake = anyio.Event()
+            await self._wake.wait()
+
+    def _may_see(self, change: Change) -> bool:
+        try:
+            return self._changes.may_see(change, self.call)
+        except Exception:
+            # A layer that fails must cost neither the change nor the other listeners.
+            logger.exception("a layer failed to say who may see %.130r", change.key)
+            return False
+
+    def _frame(self, topic: str, uri: str) -> bytes:
+        if topic == "updated":
+            return encode_notification("notifications/resources/updated", self._tagged(uri=uri))
+
+        return encode_notification(f"notifications/{topic}/list_changed", self._tagged() or None)
+
+    def _tagged(self, **params: Any) -> dict[str, Any]:
+        return params if self._meta is None else {**params, "_meta": self._meta}
