@@ -22,6 +22,7 @@ from stanchion.protocol import (
     META_VERSION,
     VERSIONS,
 )
+from stanchion.wire import MAX_ID_LENGTH
 
 MODERN = "2026-07-28"
 UNREADABLE = object()
@@ -172,10 +173,11 @@ def http_headers(draw, message):
 
 
 def is_legal_id(id):
-    """Say whether MCP allows *id*."""
-    return isinstance(id, str) or (
-        isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**64
-    )
+    """Say whether MCP allows *id*, and it is no longer than we take."""
+    if isinstance(id, str):
+        return len(id) <= MAX_ID_LENGTH
+
+    return isinstance(id, int) and not isinstance(id, bool) and -(2**63) <= id < 2**64
 
 
 def wants_answer(message):
