@@ -33,7 +33,8 @@ def test_echo_and_stanchion_answer_the_load_in_both_eras():
         ("stanchion", "modern"),
         ("stanchion", "legacy"),
     }
-    assert all(row.cpu_us[0] > 0 and row.rate[0] > 0 for row in figures.rows)
+    # Not how much: so few requests may well fit between two ticks of a process's clock.
+    assert all(len(row.cpu_us) == len(row.rate) > 0 for row in figures.rows)
 
 
 def test_the_measurements_inside_the_process_run():
