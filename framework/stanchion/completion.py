@@ -109,15 +109,8 @@ class Completer:
             Unavailable: The function is sync and no worker thread is free.
         """
         args = (value, arguments, call) if self._takes_call else (value, arguments)
-        if self._is_async:
-            returned = self.function(*args)
-        else:
-            returned = await threads.run(call, partial(self.function, *args))
-
-        if inspect.isawaitable(returned):
-            returned = await returned
-
-        return to_completion(returned)
+        bound = partial(self.function, *args)
+        return to_completion(await threads.run_handler(call, bound, is_async=self._is_async))
 
 
 def to_completion(returned: Any) -> Completion:

@@ -60,10 +60,7 @@ class CustomMethod:
             Unavailable: The function is sync and no worker thread is free.
         """
         run = partial(self.function, **self._bind(call))
-        returned = run() if self._is_async else await threads.run(call, run)
-        if inspect.isawaitable(returned):
-            returned = await returned
-
+        returned = await threads.run_handler(call, run, is_async=self._is_async)
         return returned if isinstance(returned, Result) else _result_of(returned)
 
     def _bind(self, call: Call) -> dict[str, Any]:

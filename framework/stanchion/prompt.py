@@ -158,14 +158,10 @@ class Prompt(Target):
         else:
             args, kwargs = (), self._signature.bind(call)
 
-        if self.blocking and not self._is_async:
-            returned = await threads.run(call, partial(self.handler, *args, **kwargs))
-        else:
-            returned = self.handler(*args, **kwargs)
-
-        if inspect.isawaitable(returned):
-            returned = await returned
-
+        bound = partial(self.handler, *args, **kwargs)
+        returned = await threads.run_handler(
+            call, bound, is_async=self._is_async, blocking=self.blocking
+        )
         if isinstance(returned, InputRequired):
             return returned
 

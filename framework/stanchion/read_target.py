@@ -85,16 +85,10 @@ class ReadTarget(Target):
         else:
             args, kwargs = (), self._signature.bind_strings(call)
 
-        if self._is_async:
-            returned = await self.handler(*args, **kwargs)
-        elif self.blocking:
-            returned = await threads.run(call, partial(self.handler, *args, **kwargs))
-        else:
-            returned = self.handler(*args, **kwargs)
-
-        if inspect.isawaitable(returned):  # a sync function that hands out a coroutine
-            returned = await returned
-
+        bound = partial(self.handler, *args, **kwargs)
+        returned = await threads.run_handler(
+            call, bound, is_async=self._is_async, blocking=self.blocking
+        )
         if isinstance(returned, InputRequired):
             return returned
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import threading
@@ -77,6 +78,27 @@ class Threads:
             raise job.error
 
         return cast("R", job.value)
+
+    async def run_handler(
+        self, call: Call, handler: Callable[[], Any], *, is_async: bool, blocking: bool = True
+    ) -> Any:
+        """Run *handler*, its arguments bound, where it belongs, and give what it returns.
+
+        Args:
+            call: The call that it serves.
+            handler: What is run; a coroutine that it hands out is awaited.
+            is_async: Whether calling it surely gives a coroutine.
+            blocking: False if it may run on the event loop though it is sync.
+
+        Raises:
+            Unavailable: It needs a thread; all slots are taken and the queue is full.
+        """
+        if blocking and not is_async:
+            returned = await self.run(call, handler)
+        else:
+            returned = handler()
+
+        return await returned if inspect.isawaitable(returned) else returned
 
     async def _take_slot(self) -> None:
         if self.busy < self.limit and not self._waiting:

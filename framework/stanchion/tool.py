@@ -202,18 +202,13 @@ class Tool(Target):
         else:
             args, kwargs = (), self._signature.bind(call)
 
-        if self._is_async:
+        if self._is_async:  # not by run_handler: this is the path of most calls
             return self._serialise(await self.handler(*args, **kwargs))
 
-        if self.blocking:
-            returned = await threads.run(call, partial(self.handler, *args, **kwargs))
-        else:
-            returned = self.handler(*args, **kwargs)
-
-        if inspect.isawaitable(returned):  # a sync function that hands out a coroutine
-            returned = await returned
-
-        return self._serialise(returned)
+        bound = partial(self.handler, *args, **kwargs)
+        return self._serialise(
+            await threads.run_handler(call, bound, is_async=False, blocking=self.blocking)
+        )
 
     def _check(self) -> None:
         if NAME_PATTERN.fullmatch(self.name) is None:

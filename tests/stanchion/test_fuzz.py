@@ -324,9 +324,13 @@ def test_any_json_at_all_is_answered(judged, backend, messages, version):
 def test_any_batch_is_answered_member_by_member(judged, backend, members):
     """Where batches are spoken, each request of one is answered once, under its own id."""
     # Under one id only one may run, so that each member gets an id of its own.
-    for index, member in enumerate(members):
-        if isinstance(member, dict) and is_legal_id(member.get("id")):
-            member["id"] = index
+    # Each in a copy: one drawn message may stand in the batch twice.
+    members = [
+        {**member, "id": index}
+        if isinstance(member, dict) and is_legal_id(member.get("id"))
+        else member
+        for index, member in enumerate(members)
+    ]
 
     async def run():
         async with fuzzed() as server:
