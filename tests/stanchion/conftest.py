@@ -16,7 +16,11 @@ APPLICATION_CODES = frozenset({401, 403, 429, 503})
 
 def is_request(member, id):
     """Say whether *member* is a request under *id*; 1 and "1" are two ids."""
-    return isinstance(member, dict) and member.get("id") == id and "method" in member
+    return (
+        isinstance(member, dict)
+        and (type(member.get("id")), member.get("id")) == (type(id), id)
+        and "method" in member
+    )
 
 
 class Judged:
