@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from stanchion_testing import jumping_backend
+
+# How long generated input takes says nothing of the code, and much of the machine.
+settings.register_profile("stanchion", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("stanchion")
 
 BACKENDS = [
     pytest.param(("asyncio", {"use_uvloop": False}), id="asyncio"),

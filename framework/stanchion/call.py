@@ -214,6 +214,19 @@ class Call:
 
         return max(0.0, self.deadline - anyio.current_time())
 
+    def as_viewer(self) -> Call:
+        """Give what stands for this call where it is asked later what its caller may see.
+
+        Whoever called, and what the layers found out about that, is the same; what was sent is
+        left out, because this is held for as long as somebody listens.
+        """
+        viewer = Call(
+            self.method, self.peer, id=self.id, principal=self.principal, connection=self.connection
+        )
+        viewer.tenant = self.tenant
+        viewer._state = self._state
+        return viewer
+
     def cancel(self) -> None:
         """End the call without an answer, as the peer's own cancellation does."""
         self._stopped_by = None

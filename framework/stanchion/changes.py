@@ -13,18 +13,20 @@ from .call import EMPTY, Call, Send
 from .catalog import Catalog, Entry
 from .errors import InvalidParams, Unavailable
 from .listener import MAX_URI_LENGTH, MAX_URIS, Listener
+from .protocol import Era
 from .results import PlainResult, Result
 from .wire import encode_notification
 
 if TYPE_CHECKING:
     from .peer import Connection
     from .server import Server
+    from .session import Session
     from .subscription import Subscription
 
 ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
-MAX_LISTENS: Final = 1024
-"""Open `subscriptions/listen` of one server, over all peers."""
+MAX_LISTENS: Final = 10_000
+"""What may be open at once of `subscriptions/listen` and of the streams of legacy sessions."""
 
 
 class Changes:
@@ -77,18 +79,39 @@ class Changes:
     # Who listens.
 
     def connect(self, connection: Connection, call: Call) -> None:
-        """Have a legacy peer that is now initialized hear of the lists, if it can be told."""
-        if connection.listeners is not None:
-            call.params = EMPTY  # it will be held for long
-            listener = connection.listener = Listener(self, call)
-            connection.listeners.add(listener)
+        """Have a legacy peer that is now initialized hear of the lists, if it has one stream."""
+        if connection.listeners is not None and connection.session is not None:
+            connection.listeners.add(self.listener_of(connection.session, call))
+
+    def listener_of(self, session: Session, call: Call) -> Listener:
+        """Give what *session* hears by, made when it is first needed.
+
+        From now on, what it may see is decided in the name of *call*, its latest.
+        """
+        listener = session.listener
+        if listener is None or listener.is_closed:
+            listener = session.listener = Listener(self, call.as_viewer())
             self._connected.add(listener)
+        else:
+            listener.call = call.as_viewer()
+
+        return listener
 
     def disconnect(self, connection: Connection) -> None:
         """Close all that listens on *connection*."""
         for listener in connection.listeners or ():
             self._connected.discard(listener)
             listener.close()
+
+        if connection.session is not None:
+            connection.session.ended = True
+
+    def forget(self, session: Session) -> None:
+        """Close what *session* hears by, because it has ended."""
+        session.ended = True
+        if session.listener is not None:
+            self._connected.discard(session.listener)
+            session.listener.close()
 
     async def listen(
         self, connection: Connection, call: Call, subscription: Subscription
@@ -102,6 +125,9 @@ class Changes:
             raise Unavailable("the server is shutting down", policy="drain", retry_after=1.0)
 
         send: Send = call.send  # pyright: ignore[reportAssignmentType] # the feature has looked
+        if call.peer.era is Era.LEGACY and connection.session is not None:
+            return await self._stand(connection, connection.session, call, send)
+
         listener = Listener(self, call, subscription.topics, subscription.uris, subscription.tag)
         call.params = call.arguments = EMPTY  # it will be held for long
         self._listens.add(listener)
@@ -115,6 +141,27 @@ class Changes:
 
         return PlainResult({}, meta=subscription.tag)
 
+    async def _stand(
+        self, connection: Connection, session: Session, call: Call, send: Send
+    ) -> Result:
+        """Tell a legacy session what changes, on a stream that is there for nothing else.
+
+        The first frame is empty: it opens the stream. A later stream of the session takes over,
+        because a message goes to one stream only.
+        """
+        listener = self.listener_of(session, call)
+        call.params = call.arguments = EMPTY  # it will be held for long
+        runner = listener.take_over()
+        self._listens.add(listener)
+        try:
+            with _on_connection(listener, connection):
+                await send(b"")
+                await listener.run(send, runner)
+        finally:
+            self._listens.discard(listener)
+
+        return PlainResult({})
+
     def end_listens(self) -> None:
         """Have every `subscriptions/listen` be answered, because the server stops."""
         self._ending = True
@@ -123,12 +170,12 @@ class Changes:
 
     @property
     def listens(self) -> int:
-        """How many `subscriptions/listen` are open."""
+        """How many `subscriptions/listen`, and streams of legacy sessions, are open."""
         return len(self._listens)
 
     @property
     def connections(self) -> int:
-        """How many legacy connections are told of changes."""
+        """How many legacy connections and sessions are told of changes."""
         return len(self._connected)
 
     # Who may see what.
@@ -164,7 +211,7 @@ class Changes:
             self._run_soon(self._tell, change)
 
     def _tell(self, change: Change) -> None:
-        for listener in (*self._connected, *self._listens):
+        for listener in self._connected | self._listens:
             listener.offer(change)
 
 

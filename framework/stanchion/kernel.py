@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sized
 from typing import TYPE_CHECKING, Any, cast
@@ -20,7 +21,6 @@ from .call import EMPTY, Call, Send
 from .cancellation import is_cancellation
 from .catalog import Entry
 from .chain import Layer, Link, Next
-from .changes import MAX_LISTENS
 from .client_notification import read_notification
 from .debug import checked
 from .edge import NO_REPLY, Edge, Reply
@@ -49,7 +49,7 @@ from .protocol import (
 )
 from .results import InputRequired, Result
 from .rounds import Rounds
-from .subscription import Subscription
+from .subscription import KINDS, Subscription
 from .target import Target
 from .wire import (
     Message,
@@ -80,13 +80,16 @@ class Kernel:
         draining: True once no new call is taken.
     """
 
-    def __init__(self, server: Server, edge: Edge, max_calls: int, rounds: Rounds) -> None:
+    def __init__(
+        self, server: Server, edge: Edge, rounds: Rounds, *, max_calls: int, max_listens: int
+    ) -> None:
         self.running: set[Call] = set()
         self.draining = False
         # Apart: a listen stays open, so it takes no call's place and no drain waits for it.
         self._listening: set[Call] = set()
         self._edge = edge
         self._max_calls = max_calls
+        self._max_listens = max_listens
         self._rounds = rounds
         self._changes = server.changes
         self._new_correlation_id = server.new_correlation_id
@@ -162,6 +165,15 @@ class Kernel:
             connection.pending.take(message)
 
         return _ready(NO_REPLY)
+
+    def listen(
+        self, connection: Connection, peer: Peer, *, send: Send
+    ) -> Coroutine[Any, Any, Reply]:
+        """Tell a legacy session what changes; see `Server.listen`."""
+        id = os.urandom(12).hex()  # unguessable: no request of the peer's own has it
+        params = {"notifications": dict.fromkeys(KINDS, True)}
+        call = self._make_call(Request(id, LISTEN, params), peer, connection, send)
+        return self._run(call, connection)
 
     async def _batch(
         self,
@@ -272,7 +284,7 @@ class Kernel:
         # Here, not when it was admitted: a transport may start what `dispatch` gave it later.
         listens = call.method == LISTEN
         running = self._listening if listens else self.running
-        full = self.draining or len(running) >= (MAX_LISTENS if listens else self._max_calls)
+        full = self.draining or len(running) >= (self._max_listens if listens else self._max_calls)
         if full or call.id in connection.in_flight:
             return self._fail(call, self._refusal(call, connection))
 

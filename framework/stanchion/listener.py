@@ -34,12 +34,23 @@ class Listener:
     nothing new. So a peer that never reads costs no more than what it asked for.
 
     Attributes:
-        call: The call in whose name is decided what may be seen: the listen, or `initialize`.
+        call: The call in whose name is decided what may be seen: the listen, or the last of a
+            legacy peer that was about it.
         topics: The lists that it wants to hear of.
         uris: The resources that it wants to hear of.
     """
 
-    __slots__ = ("_changes", "_closed", "_due", "_meta", "_wake", "call", "topics", "uris")
+    __slots__ = (
+        "_changes",
+        "_closed",
+        "_due",
+        "_meta",
+        "_runner",
+        "_wake",
+        "call",
+        "topics",
+        "uris",
+    )
 
     def __init__(
         self,
@@ -66,6 +77,12 @@ class Listener:
         self._due: dict[tuple[str, str], None] = {}  # in the order in which they came
         self._wake = anyio.Event()
         self._closed = False
+        self._runner: object = None
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing will be sent any more."""
+        return self._closed
 
     def offer(self, change: Change) -> None:
         """Note *change*, if the peer asked for such and may see what it is about."""
@@ -78,15 +95,27 @@ class Listener:
         self._due[due] = None
         self._wake.set()
 
+    def offer_all(self) -> None:
+        """Make all that the peer asked for due, because it may have missed any of it."""
+        self._due = dict.fromkeys([(topic, "") for topic in LISTS if topic in self.topics])
+        self._due |= dict.fromkeys([("updated", uri) for uri in self.uris])
+        self._wake.set()
+
     def close(self) -> None:
         """End `run`, once it has sent what is due."""
         self._closed = True
         self._wake.set()
 
-    async def run(self, send: Send) -> None:
-        """Send what is due, one message after the other, until `close`."""
-        while True:
-            while self._due:
+    def take_over(self) -> object:
+        """End whatever runs, after the message that it is sending; gives what to `run` with."""
+        self._runner = runner = object()
+        self._wake.set()
+        return runner
+
+    async def run(self, send: Send, runner: object = None) -> None:
+        """Send what is due, one message after the other, until `close` or `take_over`."""
+        while self._runner is runner:
+            while self._due and self._runner is runner:
                 topic, uri = next(iter(self._due))
                 # Before it is sent: what changes meanwhile is due again.
                 del self._due[topic, uri]
@@ -95,8 +124,10 @@ class Listener:
             if self._closed:
                 return
 
-            self._wake = anyio.Event()
-            await self._wake.wait()
+            # Not where another has taken over, which may wait for the event that is there.
+            if self._runner is runner:
+                self._wake = anyio.Event()
+                await self._wake.wait()
 
     def _may_see(self, change: Change) -> bool:
         try:

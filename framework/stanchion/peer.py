@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .call import Call
     from .listener import Listener
     from .pending import Pending
+    from .session import Session
     from .wire import RequestId
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -124,20 +125,22 @@ class Connection:
         address: The remote address, or None.
         in_flight: `{request id: call}` of the calls that are running, for cancellation.
         pending: Our questions to the peer that are open, or None before the first.
+        hears: Whether a legacy peer can be told of changes; set by the transport.
         listeners: What listens to changes on this connection, or None where that is not one
             stream; set by whoever serves the stream.
-        listener: What a legacy peer hears of changes by, once it is initialized; the kernel's.
+        session: What a legacy peer has set up, or None where nothing outlives a request.
     """
 
     __slots__ = (
         "_log_floor",
         "address",
+        "hears",
         "in_flight",
-        "listener",
         "listeners",
         "peer",
         "pending",
         "principal",
+        "session",
         "transport",
     )
 
@@ -158,8 +161,9 @@ class Connection:
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
         self._log_floor: LogFloor | None = None
         self.pending = pending
+        self.hears = False
         self.listeners: set[Listener] | None = None
-        self.listener: Listener | None = None
+        self.session: Session | None = None
 
     @property
     def log_floor(self) -> LogFloor:

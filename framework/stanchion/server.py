@@ -12,7 +12,7 @@ from .bus import Bus, Change, MemoryBus
 from .call import Send, new_correlation_id
 from .catalog import Catalog
 from .chain import AnyLayer, Chain, Middleware
-from .changes import Changes
+from .changes import MAX_LISTENS, Changes
 from .custom_offers import CustomOffers
 from .edge import Edge, Reply
 from .errors import ConfigurationError
@@ -22,7 +22,7 @@ from .kernel import Kernel
 from .life import SharedLife
 from .mount import Mounts
 from .order import check_order
-from .peer import Connection
+from .peer import Connection, Peer
 from .plugins import load_transport
 from .prompt_offers import PromptOffers
 from .protocol import LATEST_MODERN_VERSION, META_SERVER
@@ -73,6 +73,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         debug: bool = False,
         page_size: int = 1000,
         max_calls: int = 1000,
+        max_listens: int = MAX_LISTENS,
         max_threads: int = 40,
         max_waiting_for_thread: int = 400,
         state_keys: Iterable[bytes] = (),
@@ -96,6 +97,8 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
             debug: Check every layer for misuse.
             page_size: Entries on a page of a list, 1 or more.
             max_calls: Calls that run at once, over all peers; more are refused.
+            max_listens: Peers that are told of changes at once, on a stream that is there for
+                nothing else; more are refused.
             max_threads: Sync tools that run at once.
             max_waiting_for_thread: Calls that wait for a thread; more are refused.
             state_keys: What seals the `requestState` of calls that ask, each at least 32 bytes;
@@ -109,8 +112,8 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
             ConfigurationError: A number is out of range, a layer is none, or what peers are told
                 of the server is no JSON.
         """
-        if page_size < 1 or max_calls < 1:
-            raise ConfigurationError("page_size and max_calls must be 1 or more")
+        if page_size < 1 or max_calls < 1 or max_listens < 1:
+            raise ConfigurationError("page_size, max_calls and max_listens must be 1 or more")
 
         super().__init__()
         self.name = name
@@ -132,6 +135,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         self.changes.watch(self.resources, "resources")
         self.changes.watch(self.templates, "resources")
         self._max_calls = max_calls
+        self._max_listens = max_listens
         self._max_threads = max_threads
         self._max_waiting_for_thread = max_waiting_for_thread
         described = implementation(self, LATEST_MODERN_VERSION)
@@ -292,7 +296,13 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
     async def _serving(self) -> AsyncGenerator[None]:
         check_order(self.chain.layers)
         self.threads = Threads(self._max_threads, max_waiting=self._max_waiting_for_thread)
-        kernel = Kernel(self, self._edge, self._max_calls, self._rounds)
+        kernel = Kernel(
+            self,
+            self._edge,
+            self._rounds,
+            max_calls=self._max_calls,
+            max_listens=self._max_listens,
+        )
         self.chain.freeze()
         self.mounts.freeze()
         async with AsyncExitStack() as layers:
@@ -371,6 +381,22 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         """As `handle`, for a transport that has decoded the frame already."""
         kernel = self._kernel or self.kernel
         return kernel.dispatch(message, connection, headers=headers, send=send)
+
+    def listen(
+        self, connection: Connection, peer: Peer, *, send: Send
+    ) -> Coroutine[Any, Any, Reply]:
+        """Tell a legacy session what changes, until the server ends or its call is cancelled.
+
+        For transports whose sessions open a stream for this apart from their requests. It passes
+        the chain as a `subscriptions/listen` of the session, so a layer may refuse it; the reply
+        then says so. Where it is let in, an empty frame is sent first.
+
+        Args:
+            connection: Where the stream was opened; its `session` is the one that is told.
+            peer: Who the session belongs to.
+            send: How to send a frame on the stream.
+        """
+        return self.kernel.listen(connection, peer, send=send)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve over *transport* until it ends or a signal stops it; blocks.

@@ -12,6 +12,7 @@ import anyio.lowlevel
 from .call import Send
 from .errors import ProtocolError
 from .peer import Connection
+from .session import Session
 from .wire import Message, Request, decode, encode_error
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class _Stream:
         self._room = anyio.Semaphore(MAX_PENDING, fast_acquire=True)
         self._starting = 0
         self._hears = False
+        connection.hears = True
         connection.listeners = set()
+        connection.session = Session()
 
     async def take(self, frame: bytes | ProtocolError, running: anyio.abc.TaskGroup) -> None:
         """Start what *frame* asks for in *running*, or do at once what cannot wait."""
@@ -94,10 +97,10 @@ class _Stream:
             await anyio.lowlevel.checkpoint()
 
         await self._answer(message)
-        listener = self._connection.listener
-        if listener is not None and not self._hears:
+        session = self._connection.session
+        if session is not None and session.listener is not None and not self._hears:
             self._hears = True
-            running.start_soon(listener.run, self._send)
+            running.start_soon(session.listener.run, self._send)
 
     async def _answer_beside(self, message: Message | list[Any]) -> None:
         self._starting -= 1

@@ -34,17 +34,20 @@ HEARD: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 def hears(call: Call) -> bool:
     """Say whether the caller of *call* can be told of changes.
 
-    A modern peer can wherever a request may have a stream; a legacy peer on a connection that
-    is one stream.
+    A modern peer can wherever a request may have a stream; a legacy peer where its connection is
+    one, or its session may have one.
     """
     if call.peer.era is Era.MODERN:
         return call.send is not None
 
-    return call.connection is not None and call.connection.listeners is not None
+    return call.connection is not None and call.connection.hears
 
 
 class Subscriptions(Feature):
-    """Modern peers that listen; the messages themselves are sent by `Changes`.
+    """Peers that listen; the messages themselves are sent by `Changes`.
+
+    The method is modern. What a legacy session opens to be told of changes is let in by the same
+    chain under the same name, so that no layer sees less of one era than of the other.
 
     Source: MCP 2026-07-28, server/utilities/subscriptions; MCP 2025-11-25, server/resources,
     "Subscriptions".
@@ -55,7 +58,7 @@ class Subscriptions(Feature):
         self.methods = {LISTEN: self.listen}
 
     async def listen(self, next: Next) -> Result:
-        """Grant what a modern peer asks for; the kernel then keeps the request open.
+        """Grant what a peer asks for; the kernel then keeps the request open.
 
         Raises:
             InvalidParams: A kind is unknown or has the wrong type, or there is too much.
@@ -79,7 +82,7 @@ async def subscribe(server: Server, next: Next) -> Result:
     """
     call = next.call
     uri: str = call.params["uri"]
-    listener = _listener_of(call)
+    listener = _listener_of(server, call)
     if not server.changes.may_read(uri, call):
         raise UnknownTarget("resource", uri)
 
@@ -94,14 +97,15 @@ async def unsubscribe(server: Server, next: Next) -> Result:
         MethodNotFound: The peer cannot be told.
     """
     call = next.call
-    _listener_of(call).uris.discard(call.params["uri"])
+    _listener_of(server, call).uris.discard(call.params["uri"])
     return PlainResult({})
 
 
-def _listener_of(call: Call) -> Listener:
-    """Give what the legacy peer of *call* hears by, which `initialize` has made."""
+def _listener_of(server: Server, call: Call) -> Listener:
+    """Give what the legacy peer of *call* hears by."""
     connection = call.connection
-    if connection is None or connection.listener is None:
+    session = None if connection is None or not connection.hears else connection.session
+    if session is None or session.ended:
         raise MethodNotFound(call.method)
 
-    return connection.listener
+    return server.changes.listener_of(session, call)
