@@ -106,6 +106,9 @@ from .errors import UnenforcedPolicy as UnenforcedPolicy
 from .errors import UnknownTarget as UnknownTarget
 from .errors import UnsupportedVersion as UnsupportedVersion
 from .errors import call_error_in as call_error_in
+from .event_store import Event as Event
+from .event_store import EventStore as EventStore
+from .event_store import MemoryEventStore as MemoryEventStore
 from .faults import escape_pointer as escape_pointer
 from .gate import era_of_message as era_of_message
 from .gate import http_status as http_status
@@ -148,6 +151,7 @@ from .results import Result as Result
 from .results import ToolResult as ToolResult
 from .rounds import InputNeeded as InputNeeded
 from .server import Server as Server
+from .session import Session as Session
 from .stream import serve_stream as serve_stream
 from .streaming import META_CONTENT as META_CONTENT
 from .streaming import Stream as Stream

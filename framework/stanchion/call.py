@@ -331,6 +331,29 @@ class Call:
         """Give a stream that sends the client content while the call runs; see `Stream`."""
         return Stream(self)
 
+    async def release_connection(self, retry_after: float = 1.0) -> None:
+        """Let go of the connection that waits for this call, which runs on.
+
+        For calls that are long and say little: the client comes back after *retry_after* seconds
+        for what it has missed, and for the result. Does nothing where it cannot come back, which
+        is everywhere but over Streamable HTTP in a session of 2025-11-25.
+
+        Args:
+            retry_after: Seconds that the client is asked to stay away, 0 or more.
+
+        Raises:
+            ValueError: *retry_after* is negative or not finite.
+
+        Source: MCP 2025-11-25, basic/transports, "Sending Messages to the Server".
+        """
+        if not 0 <= retry_after < math.inf:
+            raise ValueError("retry_after must be 0 or more, and finite")
+
+        if self._send is not None and self.connection is not None:
+            release = self.connection.release
+            if release is not None:
+                await release(retry_after)
+
     async def send_chunk(self, message: str | None, meta: Mapping[str, Any]) -> None:
         """Send a chunk as the next progress notification, *meta* as its `_meta`; for `Stream`.
 

@@ -90,7 +90,8 @@ class Changes:
         """
         listener = session.listener
         if listener is None or listener.is_closed:
-            listener = session.listener = Listener(self, call.as_viewer())
+            uris = () if listener is None else listener.uris
+            listener = session.listener = Listener(self, call.as_viewer(), uris=uris)
             self._connected.add(listener)
         else:
             listener.call = call.as_viewer()
@@ -158,7 +159,8 @@ class Changes:
                 await send(b"")
                 await listener.run(send, runner)
         finally:
-            self._listens.discard(listener)
+            if listener.is_run_by(runner):
+                self._listens.discard(listener)
 
         return PlainResult({})
 

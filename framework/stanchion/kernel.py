@@ -166,13 +166,14 @@ class Kernel:
 
         return _ready(NO_REPLY)
 
-    def listen(
-        self, connection: Connection, peer: Peer, *, send: Send
-    ) -> Coroutine[Any, Any, Reply]:
+    def listen(self, connection: Connection, *, send: Send) -> Coroutine[Any, Any, Reply]:
         """Tell a legacy session what changes; see `Server.listen`."""
+        if connection.peer is None:
+            raise ValueError("a session that is told of changes has been initialized")
+
         id = os.urandom(12).hex()  # unguessable: no request of the peer's own has it
         params = {"notifications": dict.fromkeys(KINDS, True)}
-        call = self._make_call(Request(id, LISTEN, params), peer, connection, send)
+        call = self._make_call(Request(id, LISTEN, params), connection.peer, connection, send)
         return self._run(call, connection)
 
     async def _batch(

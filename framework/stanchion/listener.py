@@ -112,6 +112,10 @@ class Listener:
         self._wake.set()
         return runner
 
+    def is_run_by(self, runner: object) -> bool:
+        """Say whether nobody has taken over from *runner*."""
+        return self._runner is runner
+
     async def run(self, send: Send, runner: object = None) -> None:
         """Send what is due, one message after the other, until `close` or `take_over`."""
         while self._runner is runner:

@@ -7,7 +7,7 @@ session; nothing about a peer is kept on the server, so two peers never meet.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -125,6 +125,8 @@ class Connection:
         address: The remote address, or None.
         in_flight: `{request id: call}` of the calls that are running, for cancellation.
         pending: Our questions to the peer that are open, or None before the first.
+        release: Lets go of the connection that carries a request's stream, where the client can
+            come back for the rest, after so many seconds; set by the transport.
         hears: Whether a legacy peer can be told of changes; set by the transport.
         listeners: What listens to changes on this connection, or None where that is not one
             stream; set by whoever serves the stream.
@@ -140,6 +142,7 @@ class Connection:
         "peer",
         "pending",
         "principal",
+        "release",
         "session",
         "transport",
     )
@@ -161,6 +164,7 @@ class Connection:
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
         self._log_floor: LogFloor | None = None
         self.pending = pending
+        self.release: Callable[[float], Awaitable[None]] | None = None
         self.hears = False
         self.listeners: set[Listener] | None = None
         self.session: Session | None = None

@@ -22,7 +22,7 @@ from .kernel import Kernel
 from .life import SharedLife
 from .mount import Mounts
 from .order import check_order
-from .peer import Connection, Peer
+from .peer import Connection
 from .plugins import load_transport
 from .prompt_offers import PromptOffers
 from .protocol import LATEST_MODERN_VERSION, META_SERVER
@@ -382,9 +382,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         kernel = self._kernel or self.kernel
         return kernel.dispatch(message, connection, headers=headers, send=send)
 
-    def listen(
-        self, connection: Connection, peer: Peer, *, send: Send
-    ) -> Coroutine[Any, Any, Reply]:
+    def listen(self, connection: Connection, *, send: Send) -> Coroutine[Any, Any, Reply]:
         """Tell a legacy session what changes, until the server ends or its call is cancelled.
 
         For transports whose sessions open a stream for this apart from their requests. It passes
@@ -392,11 +390,10 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         then says so. Where it is let in, an empty frame is sent first.
 
         Args:
-            connection: Where the stream was opened; its `session` is the one that is told.
-            peer: Who the session belongs to.
+            connection: Where the stream was opened, with the session's peer and `session`.
             send: How to send a frame on the stream.
         """
-        return self.kernel.listen(connection, peer, send=send)
+        return self.kernel.listen(connection, send=send)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve over *transport* until it ends or a signal stops it; blocks.

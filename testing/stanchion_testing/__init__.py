@@ -9,6 +9,8 @@ from .contract import TRANSPORT_CHECKS as TRANSPORT_CHECKS
 from .contract import ContractBroken as ContractBroken
 from .contract import check_transport as check_transport
 from .dialogue import TransportPeer as TransportPeer
+from .event_contract import StoreBroken as StoreBroken
+from .event_contract import check_event_store as check_event_store
 from .mocks import MockNext as MockNext
 from .mocks import make_call as make_call
 from .mocks import mock_next as mock_next

@@ -191,6 +191,21 @@ async def test_elicitation(call: Call, message: str) -> str:
 
 
 @server.tool
+async def test_streaming_elicitation(call: Call) -> str:
+    """Ask the user, on whatever way the client's era has for that."""
+    said = await call.elicit("What is your name?", NAME)
+    return f"User response: {said.action}"
+
+
+@server.tool
+async def test_reconnection(call: Call) -> str:
+    """Let the connection go, and finish while the client is away."""
+    await call.release_connection(retry_after=0.5)
+    await anyio.sleep(PAUSE)
+    return "The client has come back for this."
+
+
+@server.tool
 async def test_elicitation_sep1034_defaults(call: Call) -> str:
     """Ask with a default for each type."""
     asked = form(

@@ -16,17 +16,19 @@ PUBLIC = {
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer Ask AskFailed Audio Block Bus Call CallError
         Chain ChainFrozen Change ClientNotification Completion ConfigurationError Connection
         Contents Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited
-        EmbeddedResource Era Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
-        HeaderMismatch Image InputNeeded InputRequired Inside InvalidArguments InvalidParams
+        EmbeddedResource Era Event EventStore Fault First HEADER_PARAM_PREFIX HEADER_SESSION
+        HEADER_VERSION HeaderMismatch Image InputNeeded InputRequired Inside InvalidArguments
+        InvalidParams
         InvalidPolicy InvalidPrompt InvalidRequest InvalidResource InvalidResult
         InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
         LEGACY_VERSIONS Layer LayerMisuse Limited Link ListRoots LogFloor LogLevel
-        META_CONTENT MODERN_VERSIONS MemoryBus Message MethodNotFound Middleware MissingCapability
+        META_CONTENT MODERN_VERSIONS MemoryBus MemoryEventStore Message MethodNotFound
+        Middleware MissingCapability
         NO_REPLY Next Notification NotificationCounts Once OrderViolation Outcome Outside
         OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
         PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
-        Result Root Rule SUPPORTED_VERSIONS Sample Sampled Send Server StanchionError State
+        Result Root Rule SUPPORTED_VERSIONS Sample Sampled Send Server Session StanchionError State
         StateKey Stream Target Text Threads TimedOut Tool ToolError ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         call_error_in decode encode_error era_of_message escape_pointer fan_out_fan_in
@@ -39,8 +41,8 @@ PUBLIC = {
     "stanchion_transports": "",
     "stanchion_testing": """
         ContractBroken FakeClock InMemoryPeer JumpingEventLoop MockNext OpenTransport PeerError
-        TRANSPORT_CHECKS ToolAnswer TransportPeer check_transport connect jumping_backend
-        make_call mock_next
+        StoreBroken TRANSPORT_CHECKS ToolAnswer TransportPeer check_event_store check_transport
+        connect jumping_backend make_call mock_next
     """,
 }
 """What users and packs import; a change here is a change of the public interface."""

@@ -144,20 +144,34 @@ class Answer:
 
     @property
     def events(self):
-        """The messages of an event stream that was read to its end."""
+        """The messages of an event stream that was read to its end; None for a comment."""
         assert self.headers["content-type"] == "text/event-stream"
-        return list(map(event_of, self.body.split(b"\n\n")[:-1]))
+        blocks = self.body.split(b"\n\n")[:-1]
+        return [event_of(block) for block in blocks if not block.endswith(b"data: ")]
+
+    @property
+    def ids(self):
+        """The ids of the events, in order."""
+        return ids_of(self.body)
 
 
-def event_of(block):
-    """Read one event, or None for a comment."""
+def event_of(chunk):
+    """Read the last event of a chunk, or None for a comment."""
+    block = chunk.removesuffix(b"\n\n").split(b"\n\n")[-1]
     if block.startswith(b":"):
         return None
 
-    kind, _, payload = block.rstrip(b"\n").partition(b"\n")
-    assert kind == b"event: message"
+    *fields, payload = block.split(b"\n")
+    assert fields[-1] == b"event: message"
+    assert all(field.startswith(b"id: ") for field in fields[:-1])
     assert payload.startswith(b"data: ")
     return orjson.loads(payload.removeprefix(b"data: "))
+
+
+def ids_of(chunk):
+    """Give the ids of the events of a chunk, in order."""
+    lines = chunk.decode().split("\n")
+    return [line.removeprefix("id: ") for line in lines if line.startswith("id: ")]
 
 
 class Wire:

@@ -146,9 +146,9 @@ async def test_without_streams_there_is_no_listen(desk):
 
 
 async def test_a_legacy_client_is_not_promised_what_it_cannot_be_sent(desk):
-    """Over HTTP it has no stream of its own, so it can neither be told nor subscribe."""
+    """Without streams it can neither be told nor subscribe."""
     desk.server.resource("note://one")(lambda: "one")
-    async with serving(desk.server) as connect, connect() as wire:
+    async with serving(desk.server, json_only=True) as connect, connect() as wire:
         client = {"name": "peer", "version": "1"}
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
         hello = await wire.ask({}, body_of(id=0, method="initialize", params=params))

@@ -1,9 +1,8 @@
-"""Session tokens: what they carry, what opens them, and what is kept."""
+"""Sessions: what their ids carry, what opens them, and what is remembered."""
 
 from __future__ import annotations
 
 import base64
-import contextlib
 import hmac
 from dataclasses import replace
 
@@ -13,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stanchion import ConfigurationError, Peer, Principal, Unavailable
+from stanchion import ConfigurationError, Peer, Principal, Server, Unavailable
 from stanchion_testing import FakeClock, make_call
-from stanchion_transports.http.sessions import MAX_KNOWN, Sessions
+from stanchion_transports.http.sessions import Sessions
+from stanchion_transports.http.tokens import MAX_KNOWN
 
 OLD, NEW = b"o" * 32, b"n" * 32
 CLIENT = {"name": "client", "version": "1"}
@@ -52,7 +52,7 @@ def test_a_token_carries_what_initialize_told(sessions):
 def test_two_sessions_of_one_client_differ(sessions):
     """The id is unguessable, and no two are alike."""
     tokens = {sessions.issue(peer(), None) for _ in range(100)}
-    nonces = {sessions.open(token, None).nonce for token in tokens}
+    nonces = {sessions.open(token, None).id for token in tokens}
     assert len(tokens) == len(nonces) == 100
     assert all(len(nonce) >= 20 for nonce in nonces)
 
@@ -159,9 +159,8 @@ def test_requests_that_came_at_once_share_their_calls(sessions):
     """Both may have opened the session before either entered it."""
     token = sessions.issue(peer(), None)
     one, two = sessions.open(token, None), sessions.open(token, None)
-    sessions.enter(one)
-    sessions.enter(two)
-    assert two.in_flight is one.in_flight
+    assert sessions.enter(one) is one
+    assert sessions.enter(two) is one
 
 
 def test_sessions_do_not_share(sessions):
@@ -186,10 +185,10 @@ def test_what_is_remembered_of_good_tokens_is_bounded(sessions):
     tokens = [sessions.issue(peer(), None) for _ in range(MAX_KNOWN + 10)]
     for _ in range(2):
         assert all(sessions.open(token, None) is not None for token in tokens)
-        assert len(sessions._known) <= MAX_KNOWN
+        assert len(sessions._tokens._known) <= MAX_KNOWN
 
     assert sessions.open("made-up", None) is None
-    assert "made-up" not in sessions._known
+    assert "made-up" not in sessions._tokens._known
 
 
 @pytest.mark.parametrize(
@@ -274,43 +273,108 @@ def opened(sessions, principal=None):
     return sessions.open(sessions.issue(peer(), principal), principal)
 
 
-def test_a_log_level_lasts_as_long_as_its_session(sessions, clock):
-    """Ending the session drops the level, and what lapsed makes room for what comes."""
-    ended, lapsed = opened(sessions), opened(sessions)
-    for session in (ended, lapsed):
-        assert session.log_floor.get() == "info"
-        session.log_floor.set("error")
-        assert session.log_floor.get() == "error"
-
-    assert sessions.remembered == 2
-    sessions.end(ended)
-    assert ended.log_floor.get() == "info"
-    assert sessions.log_level(ended.nonce) is None
-    ended.log_floor.set("alert")  # its request was under way
-    assert ended.log_floor.get() == "info"
-    clock.advance(3601)
-    opened(sessions).log_floor.set("debug")
-    assert sessions.log_level(lapsed.nonce) is None
+def test_a_log_level_lasts_as_long_as_its_session(sessions):
+    """All requests of the session find it, and ending the session drops it."""
+    session = sessions.enter(opened(sessions))
+    assert session.log_floor.get() == "info"
+    session.log_floor.set("error")
+    sessions.leave(session)
+    assert sessions.remembered == 1
+    sessions.enter(session)
+    sessions.end(session)
+    sessions.leave(session)
+    assert sessions.remembered == 1  # that it has ended
 
 
-def test_log_levels_are_bounded_and_the_refusal_says_so(clock):
-    """A session that is too many is refused, those that have a level keep it and may change it."""
-    sessions = Sessions([NEW], ttl=3600, max_log_levels=2, clock=clock)
-    first, second, third = (opened(sessions) for _ in range(3))
-    first.log_floor.set("error")
-    second.log_floor.set("error")
-    with pytest.raises(Unavailable, match="too many sessions"):
-        third.log_floor.set("error")
-
-    first.log_floor.set("alert")
-    assert [each.log_floor.get() for each in (first, second, third)] == ["alert", "error", "info"]
+def held(sessions):
+    """Start a session that has set something up, and let its request go."""
+    id = sessions.issue(peer(), None)
+    session = sessions.enter(sessions.open(id, None))
+    session.log_floor.set("error")
+    sessions.leave(session)
+    return id
 
 
-def test_a_flood_of_log_levels_takes_bounded_memory(clock):
-    """Whoever starts sessions only to set their level fills no memory."""
-    sessions = Sessions([NEW], max_log_levels=100, clock=clock)
-    for number in range(10_000):
-        with contextlib.suppress(Unavailable):
-            sessions.set_log_level(str(number), "debug")
+def test_an_idle_session_is_ended_if_it_would_miss_something(sessions, clock):
+    """Its client is answered that it is gone, rather than served as if it had set nothing up."""
+    id = held(sessions)
+    clock.advance(1799)
+    sessions.reap()
+    assert sessions.open(id, None).log_floor.get() == "error"
+    clock.advance(1)
+    sessions.reap()
+    assert sessions.open(id, None) is None
+    assert sessions.remembered == 1
 
+
+def test_an_idle_session_that_misses_nothing_goes_on(clock):
+    """What it hears of changes by is dropped, and made again when it comes back."""
+    forgotten = []
+    sessions = Sessions([NEW], idle=10, on_forgotten=forgotten.append, clock=clock)
+    id = sessions.issue(peer(), None)
+    session = sessions.enter(sessions.open(id, None))
+    Server("s").changes.listener_of(session, make_call())
+    sessions.leave(session)
+    assert sessions.open(id, None) is session
+    clock.advance(10)
+    sessions.reap()
+    assert forgotten == [session]
+    assert sessions.remembered == 0
+    again = sessions.open(id, None)
+    assert again is not session
+    assert again.listener is None
+
+
+def test_a_session_with_a_request_here_is_never_reaped(sessions, clock):
+    """However long a call runs or a stream is open."""
+    session = sessions.open(held(sessions), None)
+    sessions.enter(session)
+    clock.advance(1801)
+    sessions.reap()
+    assert not session.ended
+    sessions.leave(session)
+    clock.advance(1799)
+    sessions.reap()
+    assert not session.ended
+
+
+def test_sessions_are_bounded_and_the_refusal_says_so(clock):
+    """A session that is too many is refused, and the others are served as before."""
+    sessions = Sessions([NEW], max_sessions=2, clock=clock)
+    ids = [held(sessions) for _ in range(2)]
+    with pytest.raises(Unavailable, match="too many sessions") as refused:
+        sessions.enter(opened(sessions))
+
+    assert refused.value.policy == "max_sessions"
+    assert sessions.enter(sessions.open(ids[0], None)).log_floor.get() == "error"
+    clock.advance(1800)
+    assert sessions.enter(opened(sessions)) is not None  # the idle one has made room
+
+
+def test_a_flood_of_sessions_takes_bounded_memory(clock):
+    """Whoever starts sessions only to set something up in them fills no memory."""
+    sessions = Sessions([NEW], max_sessions=100, max_ended=50, clock=clock)
+    refused = 0
+    for _ in range(100_000 // 100):
+        try:
+            held(sessions)
+        except Unavailable:
+            refused += 1
+
+    assert refused == 900
     assert sessions.remembered == 100
+
+
+@pytest.mark.parametrize("options", [{"ttl": 0}, {"idle": 0}, {"max_sessions": 0}, {"ttl": -1}])
+def test_numbers_out_of_range_are_refused(options):
+    """Before anything is served."""
+    with pytest.raises(ConfigurationError, match="must be positive"):
+        Sessions([NEW], **options)
+
+
+def test_a_session_lapses_in_the_time_that_remains(sessions, clock):
+    """Which is never negative."""
+    session = opened(sessions)
+    assert sessions.remaining(session) == 3600
+    clock.advance(5000)
+    assert sessions.remaining(session) == 0

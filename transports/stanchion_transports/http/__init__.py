@@ -3,8 +3,12 @@
 guard       Host, Origin, Accept and Content-Type
 identity    who sends a request
 body        a request's body, no more of it than may be
-sessions    legacy sessions as signed tokens
+tokens      the ids of legacy sessions, which carry what they were told
+sessions    legacy sessions, as far as they must be remembered
 exchange    one request's answer: JSON, or an event stream once there is something to stream
+resumable   one request's answer that a client can come back to
+standing    the stream of a session, and the rest of an answer that was lost
+streams     what opens them
 plain       one request's answer where there are no streams
 cors        which pages in a browser may call
 watch       notices clients that go away and streams that fall silent

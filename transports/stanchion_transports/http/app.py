@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 
-from stanchion import ConfigurationError, Server
+from stanchion import ConfigurationError, EventStore, MemoryEventStore, Server
 
 from .. import websocket
 from .cors import Cors
@@ -21,7 +21,8 @@ from .guard import LOCAL_HOSTS, Guard
 from .identity import Authenticate
 from .legacy import Legacy
 from .plain import Plain
-from .sessions import Sessions
+from .sessions import IDLE, MAX_SESSIONS, Sessions
+from .streams import Streams
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 MAX_BODY = 4 * 1024 * 1024
 KEEP_ALIVE = 15.0
 """Seconds; proxies cut streams that are silent for 30 to 60."""
+
+REAP_EVERY = 60.0
+"""Seconds between two looks for sessions that were idle for long."""
 
 
 class HttpApp:
@@ -106,7 +110,10 @@ def app(
     authenticate: Authenticate | None = None,
     session_keys: Iterable[bytes] = (),
     session_ttl: float = 86_400.0,
+    session_idle: float = IDLE,
+    max_sessions: int = MAX_SESSIONS,
     sessions: bool = True,
+    event_store: EventStore | None = None,
     max_body: int = MAX_BODY,
     keep_alive: float = KEEP_ALIVE,
     websocket_path: str | None = None,
@@ -133,7 +140,15 @@ def app(
         session_keys: Keys of at least 32 bytes, the same on all replicas; the first signs. A
             random one by default, with which sessions die with the process.
         session_ttl: Seconds that a legacy session lives.
+        session_idle: Seconds without a request or an open stream after which what a session has
+            set up, such as a log level or a subscription, is dropped and the session ended. One
+            that has set nothing up takes no memory and is left alone.
+        max_sessions: Sessions that may have requests here or have set something up; more are
+            answered 503.
         sessions: False serves legacy clients without sessions: nothing is kept of `initialize`.
+        event_store: What keeps the events of legacy sessions' streams, so that a client that lost
+            a connection goes on where it was; in this process's memory by default. Without
+            sessions, and with *json_only*, there are no such streams.
         max_body: Bytes that a request's body may have; more is answered 413.
         keep_alive: Seconds of silence after which a running call's stream gets a sign of life.
         websocket_path: Where MCP over WebSocket is served as well, as `websocket.route` says, or
@@ -150,8 +165,17 @@ def app(
     if max_body < 1 or keep_alive <= 0 or session_ttl <= 0:
         raise ConfigurationError("max_body, keep_alive and session_ttl must be positive")
 
-    watch = Watch()
-    ring = Sessions(tuple(session_keys), ttl=session_ttl) if sessions else None
+    ring = None
+    if sessions:
+        ring = Sessions(
+            tuple(session_keys),
+            ttl=session_ttl,
+            idle=session_idle,
+            max_sessions=max_sessions,
+            on_forgotten=server.changes.forget,
+        )
+
+    watch = Watch() if ring is None else Watch((ring.reap, min(REAP_EVERY, session_idle / 4)))
     hosts, origins, others = tuple(allowed_hosts), tuple(allowed_origins), tuple(routes)
     pages = tuple(cors_origins)
     if websocket_path is not None:
@@ -166,15 +190,24 @@ def app(
         others = (socket, *others)
 
     guard = Guard(hosts, (*origins, *pages), streams=not json_only)
+    store = None if json_only else event_store or MemoryEventStore()
+    legacy = Legacy(server, ring, watch, store)
+    streams = None
+    if ring is not None and store is not None:
+        streams = Streams(
+            server, legacy=legacy, sessions=ring, store=store, watch=watch, keep_alive=keep_alive
+        )
+
     endpoint: ASGIApp = Endpoint(
         server,
         guard=guard,
-        legacy=Legacy(server, ring, watch),
+        legacy=legacy,
         watch=watch,
         authenticate=authenticate,
         max_body=max_body,
         keep_alive=keep_alive,
         exchange=Plain if json_only else Exchange,
+        streams=streams,
     )
     if pages:
         endpoint = Cors(endpoint, guard, pages, credentials=cors_credentials)

@@ -1,4 +1,4 @@
-"""The endpoint: one POST for every message, of either era.
+"""The endpoint: one POST for every message of either era, and GET and DELETE for sessions.
 
 Raw ASGI, because this is the hot path: headers are walked once, the body is read once, and
 nothing is built that the request does not need.
@@ -9,8 +9,8 @@ Source: MCP 2025-11-25 and 2026-07-28, basic/transports, "Streamable HTTP".
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stanchion import (
     ASSUMED_HTTP_VERSION,
@@ -25,6 +25,7 @@ from stanchion import (
     InvalidRequest,
     Message,
     Notification,
+    Principal,
     ProtocolError,
     Refusal,
     Request,
@@ -42,12 +43,16 @@ from .guard import Guard, Problem
 from .headers import Headers, repeated_routing_header
 from .identity import Authenticate, identified, send_refusal
 from .legacy import Legacy
+from .resumable import Resumable
+from .streams import Streams
 from .watch import Watch
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 logger = logging.getLogger("stanchion.http")
+
+_Serve: TypeAlias = "Callable[[Scope, Headers, Receive, Send], Awaitable[None]]"
 
 
 class Endpoint:
@@ -64,6 +69,7 @@ class Endpoint:
         max_body: int,
         keep_alive: float,
         exchange: type[Exchange] = Exchange,
+        streams: Streams | None = None,
     ) -> None:
         self._server = server
         self._guard = guard
@@ -73,6 +79,8 @@ class Endpoint:
         self._max_body = max_body
         self._keep_alive = keep_alive
         self._exchange = exchange
+        self._legacy_exchange = exchange if streams is None else Resumable
+        self._streams = streams
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request."""
@@ -85,9 +93,8 @@ class Endpoint:
         elif len(headers.raw) != len(raw) and (repeated := repeated_routing_header(raw)):
             fault = HeaderMismatch(f"The header {repeated} is sent more than once")
             await send_fault(send, fault, Era.MODERN)
-        elif is_post or scope["method"] == "DELETE":
+        elif serve := self._serving(scope["method"]):
             try:
-                serve = self._post if is_post else self._delete
                 await serve(scope, headers, receive, send)
             except Refusal as refusal:
                 await send_refusal(send, refusal)
@@ -97,6 +104,17 @@ class Endpoint:
 
         else:
             await send_plain(send, 405, b"", (b"allow", self._legacy.methods))
+
+    def _serving(self, method: str) -> _Serve | None:
+        match method:
+            case "POST":
+                return self._post
+            case "GET" if self._streams is not None:
+                return self._get
+            case "DELETE":
+                return self._delete
+            case _:
+                return None
 
     async def _post(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         identify = self._authenticate
@@ -117,13 +135,14 @@ class Endpoint:
             await send_fault(send, fault, Era.LEGACY, fault.request_id)
             return
 
-        client = scope.get("client")
-        address = None if client is None else client[0]
-        connection = Connection("http", principal=principal, address=address)
-        exchange = self._exchange(receive, send, self._keep_alive, connection)
+        connection = _connection(scope, principal)
         if _era_of(message, headers) is Era.LEGACY:
+            exchange = self._legacy_exchange(receive, send, self._keep_alive, connection)
             await self._legacy.post(message, exchange, headers)
-        elif isinstance(message, Request):
+            return
+
+        exchange = self._exchange(receive, send, self._keep_alive, connection)
+        if isinstance(message, Request):
             await exchange.run(self._server, self._watch, message, headers)
         else:
             await self._other_modern(message, exchange, headers)
@@ -140,10 +159,21 @@ class Endpoint:
             await self._server.dispatch(message, exchange.connection, headers=headers)
             await exchange.accept()
 
+    async def _get(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        identify = self._authenticate
+        principal = None if identify is None else await identified(identify, headers)
+        if self._streams is not None:
+            await self._streams.get(headers, _connection(scope, principal), receive, send)
+
     async def _delete(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         identify = self._authenticate
         principal = None if identify is None else await identified(identify, headers)
         await self._legacy.delete(headers, principal, send)
+
+
+def _connection(scope: Scope, principal: Principal | None) -> Connection:
+    client = scope.get("client")
+    return Connection("http", principal=principal, address=None if client is None else client[0])
 
 
 def _era_of(message: Message | list[Any], headers: Mapping[str, str]) -> Era:

@@ -65,6 +65,7 @@ class Exchange:
     _started = False
     _ended = False
     _lock: anyio.Lock | None = None
+    _message: Request | list[Any] | None = None
 
     def __init__(
         self, receive: Receive, send: Send, silence: float, connection: Connection
@@ -80,7 +81,6 @@ class Exchange:
         """
         self.connection = connection
         self.headers: Sequence[Field] = ()
-        self._message: Request | list[Any] | None = None
         self._receive = receive
         self._send = send
         self._silence = silence
@@ -104,7 +104,7 @@ class Exchange:
 
     async def notify(self, frame: bytes) -> None:
         """Send a notification, committing the stream if it is the first."""
-        await self._write(_event(frame), more=True)
+        await self._write(event_of(frame), more=True)
 
     async def finish(self, reply: Reply, *, may_be_empty: bool = False) -> None:
         """Send the answer and end: as JSON, or as the last event of a committed stream.
@@ -121,7 +121,7 @@ class Exchange:
             return
 
         if self._streaming or reply.body is None:
-            await self._write(b"" if reply.body is None else _event(reply.body), more=False)
+            await self._write(b"" if reply.body is None else event_of(reply.body), more=False)
             return
 
         self._ended = True
@@ -177,10 +177,14 @@ class Exchange:
             pass
 
         if not self._ended:
-            for id in _ids_of(self._message):
-                call = self.connection.in_flight.get(id)
-                if call is not None:
-                    call.cancel()
+            self.cancel()
+
+    def cancel(self) -> None:
+        """End the calls that run for this exchange, without an answer."""
+        for id in _ids_of(self._message):
+            call = self.connection.in_flight.get(id)
+            if call is not None:
+                call.cancel()
 
     def end_listens(self) -> None:
         """Have an open listen be answered."""
@@ -202,7 +206,8 @@ class Exchange:
         await self._write(b": still working\n\n", more=True)
 
 
-def _event(frame: bytes) -> bytes:
+def event_of(frame: bytes) -> bytes:
+    """Give *frame* as one event of a stream."""
     return b"event: message\ndata: " + frame + b"\n\n"
 
 

@@ -128,7 +128,7 @@ class Guard:
             return Problem(415, f"Content-Type must be {JSON}")
 
         accept = headers.get("accept", "*/*")
-        if not all(_accepts(accept, each) for each in self._answers):
+        if not all(accepts(accept, each) for each in self._answers):
             return Problem(406, f"Accept must include {' and '.join(self._answers)}")
 
         return None
@@ -145,6 +145,7 @@ def _media_type(value: str) -> str:
     return value.partition(";")[0].strip().lower()
 
 
-def _accepts(accept: str, media_type: str) -> bool:
+def accepts(accept: str, media_type: str) -> bool:
+    """Say whether the field *accept* takes *media_type*."""
     ranges = {_media_type(part) for part in accept.split(",")}
     return bool(ranges & {media_type, media_type.partition("/")[0] + "/*", "*/*"})

@@ -1,6 +1,6 @@
-"""What only legacy clients need: sessions, batches, and DELETE.
+"""What only legacy clients need: sessions, batches, their streams, and DELETE.
 
-Source: MCP 2025-11-25, basic/transports, "Session Management".
+Source: MCP 2025-11-25, basic/transports, "Session Management" and "Resumability and Redelivery".
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from stanchion import (
     SUPPORTED_VERSIONS,
     Connection,
     Era,
+    EventStore,
     InvalidRequest,
     Message,
     Notification,
@@ -30,7 +31,8 @@ from stanchion import (
 
 from .exchange import Exchange, send_fault, send_plain
 from .headers import Headers
-from .sessions import NoLogFloor, Session, Sessions
+from .resumable import Resumable
+from .sessions import LiveSession, NoLogFloor, Sessions
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -45,19 +47,42 @@ class Legacy:
     """Serves legacy messages, in sessions or without.
 
     Attributes:
+        streams: Whether sessions have streams of their own, opened with GET.
         methods: The HTTP methods that there are, as the field Allow lists them.
     """
 
-    def __init__(self, server: Server, sessions: Sessions | None, watch: Watch) -> None:
+    def __init__(
+        self,
+        server: Server,
+        sessions: Sessions | None,
+        watch: Watch,
+        store: EventStore | None = None,
+    ) -> None:
+        """Take what sessions are made of.
+
+        Args:
+            server: The server.
+            sessions: The sessions, or None to serve without any.
+            watch: What looks after running exchanges.
+            store: What keeps the events of streams, or None where there are no streams.
+        """
         self._server = server
         self._sessions = sessions
         self._watch = watch
-        self.methods = b"POST" if sessions is None else b"POST, DELETE"
+        self._store = store
+        self.streams = sessions is not None and store is not None
+        self.methods = b"POST"
+        if sessions is not None:
+            self.methods = b"GET, POST, DELETE" if self.streams else b"POST, DELETE"
 
     async def post(
         self, message: Message | list[Any], exchange: Exchange, headers: Headers
     ) -> None:
-        """Answer one message, or one batch, of a legacy client."""
+        """Answer one message, or one batch, of a legacy client.
+
+        Raises:
+            Unavailable: Too many sessions are open.
+        """
         connection = exchange.connection
         if isinstance(message, Request) and message.method == "initialize":
             await self._initialize(message, exchange, headers)
@@ -70,16 +95,18 @@ class Legacy:
             if session is None:
                 fault = InvalidRequest(NOT_FOUND)
                 await exchange.refuse(fault, Era.LEGACY, _id_of(message), status=404)
-            else:
-                self._sessions.enter(session)
-                connection.peer = _session_peer(session, connection, headers)
-                connection.in_flight = session.in_flight
-                connection.log_floor = session.log_floor
-                connection.pending = session.pending
-                try:
-                    await self._answer(message, exchange, headers)
-                finally:
-                    self._sessions.leave(session)
+                return
+
+            session = self._sessions.enter(session)
+            try:
+                join(session, connection, headers, hears=self.streams)
+                if isinstance(exchange, Resumable) and self._store is not None:
+                    exchange.bind(session, self._store)
+                    connection.release = exchange.release
+
+                await self._answer(message, exchange, headers)
+            finally:
+                self._sessions.leave(session)
 
         elif isinstance(message, Request) and message.method == "ping":
             await self._answer(message, exchange, headers)
@@ -88,6 +115,18 @@ class Legacy:
 
     async def delete(self, headers: Headers, principal: Principal | None, send: Send) -> None:
         """End the session that the request names."""
+        session = await self.session_of(headers, principal, send)
+        if session is not None and self._sessions is not None:
+            self._sessions.end(session)
+            if self._store is not None:
+                await self._store.forget(session.id)
+
+            await send_plain(send, 204)
+
+    async def session_of(
+        self, headers: Headers, principal: Principal | None, send: Send
+    ) -> LiveSession | None:
+        """Give the session that a request without a message names; None once it is refused."""
         version = headers.get(HEADER_VERSION, ASSUMED_HTTP_VERSION)
         if self._sessions is None or version in MODERN_VERSIONS:
             await send_plain(send, 405, b"", (b"allow", b"POST"))
@@ -97,14 +136,16 @@ class Legacy:
         elif HEADER_SESSION not in headers:
             await send_fault(send, InvalidRequest(MISSING), Era.LEGACY)
         elif session := self._sessions.open(headers[HEADER_SESSION], principal):
-            self._sessions.end(session)
-            await send_plain(send, 204)
+            return session
         else:
             await send_fault(send, InvalidRequest(NOT_FOUND), Era.LEGACY, status=404)
+
+        return None
 
     async def _initialize(self, message: Request, exchange: Exchange, headers: Headers) -> None:
         # Without a stream: the session's id must still fit into the answer's header.
         connection = exchange.connection
+        connection.hears = self.streams
         reply = await self._server.dispatch(message, connection, headers=headers)
         if connection.peer is not None and self._sessions is not None:
             token = self._sessions.issue(connection.peer, connection.principal)
@@ -122,20 +163,26 @@ class Legacy:
             await exchange.run(self._server, self._watch, message, headers)
 
 
-def _id_of(message: Message | list[Any]) -> RequestId | None:
-    return message.id if isinstance(message, Request) else None
-
-
-def _session_peer(session: Session, connection: Connection, headers: Headers) -> Peer:
-    return Peer(
+def join(session: LiveSession, connection: Connection, headers: Headers, *, hears: bool) -> None:
+    """Make *connection*, of one request, one of *session*."""
+    connection.peer = Peer(
         "http",
         session.version,
         client=session.client,
         capabilities=session.capabilities,
-        session=session.nonce,
+        session=session.id,
         address=connection.address,
         headers=headers,
     )
+    connection.session = session
+    connection.hears = hears
+    connection.in_flight = session.in_flight
+    connection.log_floor = session.log_floor
+    connection.pending = session.pending
+
+
+def _id_of(message: Message | list[Any]) -> RequestId | None:
+    return message.id if isinstance(message, Request) else None
 
 
 def _stateless_peer(connection: Connection, headers: Headers) -> Peer:

@@ -52,7 +52,13 @@ class Watch:
     Within `async with`, `add` an exchange when it starts and `discard` it when it ends.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *chores: tuple[Callable[[], object], float]) -> None:
+        """Take what is to be done now and then.
+
+        Args:
+            chores: Functions that neither block nor fail, each with the seconds between two runs.
+        """
+        self._chores = chores
         self._running: set[Watched] = set()
         self._asleep = True
         self._wake = anyio.Event()
@@ -64,6 +70,9 @@ class Watch:
         self._group = anyio.create_task_group()
         await self._group.__aenter__()
         self._group.start_soon(self._look, self._group)
+        for chore, every in self._chores:
+            self._group.start_soon(_repeat, chore, every)
+
         return self
 
     async def __aexit__(
@@ -126,6 +135,12 @@ class Watch:
 
             if exchange.is_silent(now):
                 group.start_soon(_guarded, exchange.keep_alive)
+
+
+async def _repeat(chore: Callable[[], object], every: float) -> None:
+    while True:
+        await anyio.sleep(every)
+        chore()
 
 
 async def _guarded(step: Callable[[], Awaitable[None]]) -> None:
