@@ -59,7 +59,10 @@ class Changes:
             self._bus.publish(change)
 
     def updated(self, uri: str) -> None:
-        """Publish that what *uri* holds has changed, here and wherever this server is mounted."""
+        """Publish that what *uri* holds has changed, here and wherever this server is mounted.
+
+        Each server publishes it on its own bus; what comes over a bus is not passed on.
+        """
         self.publish(Change("updated", uri))
         for follower in self._followers:
             follower(uri)

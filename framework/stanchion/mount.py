@@ -58,7 +58,7 @@ class Mounts:
         `max_calls`, its draining and its layers for lists, does not take part.
 
         Raises:
-            DuplicateTarget: A name is taken here; nothing is mounted then.
+            DuplicateTarget: A name or URI is taken here; nothing is mounted then.
             ConfigurationError: This server has started, *other* is or mounts this server, the
                 prefix is not 1 to 100 characters that a name may have, or a name or URI cannot
                 be served under it.
