@@ -41,6 +41,7 @@ class Changes:
         self._bus = bus
         self._connected: set[Listener] = set()
         self._listens: set[Listener] = set()
+        self._followers: list[Callable[[str], None]] = []
         self._serving = False
         self._ending = False
         self._thread = 0
@@ -58,6 +59,19 @@ class Changes:
         """Put *change* on the bus; does nothing while the server does not serve."""
         if self._serving:
             self._bus.publish(change)
+
+    def updated(self, uri: str) -> None:
+        """Publish that what *uri* holds has changed, here and wherever this server is mounted.
+
+        Each server publishes it on its own bus; what comes over a bus is not passed on.
+        """
+        self.publish(Change("updated", uri))
+        for follower in self._followers:
+            follower(uri)
+
+    def follow(self, follower: Callable[[str], None]) -> None:
+        """Tell *follower* the URI of everything that is updated from now on."""
+        self._followers.append(follower)
 
     @contextmanager
     def serving(self) -> Generator[None]:

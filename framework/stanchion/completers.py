@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from .catalog import Catalog
@@ -9,6 +10,7 @@ from .completion import Complete, Completer
 from .errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from .chain import Link
     from .server import Server
     from .target import Target
 
@@ -23,7 +25,12 @@ class Completers:
 
     A target may bring completers of its own; one that is registered here comes first. Replacing
     a target keeps what is registered here, removing it does not.
+
+    Attributes:
+        link_of: Gives the chain that completions of a target pass, while the server serves.
     """
+
+    link_of: Callable[[Target], Link | None]
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -64,12 +71,22 @@ class Completers:
         self._registered.pop((kind, key), None)
 
     def find(self, kind: RefKind, target: Target, argument: str) -> Completer | None:
-        """Give what completes *argument* of *target*, or None."""
-        registered = self._registered.get((kind, target.key), {})
-        return registered.get(argument) or target.completers.get(argument)
+        """Give what completes *argument* of *target* in this server, or None.
+
+        What a mounted target brings along is its own server's to run.
+        """
+        registered = self._registered.get((kind, target.key), {}).get(argument)
+        if registered is not None or target.mounted is not None:
+            return registered
+
+        return target.completers.get(argument)
 
     def __len__(self) -> int:
-        return len(self._registered) or any(
+        mounted = self._server.mounts.servers
+        if self._registered or any(len(other.completers) for other in mounted):
+            return 1
+
+        return any(
             target.completers
             for catalog in map(self.catalog, REF_KINDS)
             if catalog is not None

@@ -4,20 +4,20 @@
 
 A call through a mount is one call: correlation id, principal, deadline, cancellation, progress
 and state are the same object's on both sides, and nothing is encoded between. The inner chain
-sees the inner target under its inner name; what it raises passes the outer chain.
+sees the inner target under its inner name or URI; what it raises passes the outer chain.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from .call import Call
-from .catalog import Catalog, Entry, Staged, commit, hides
-from .chain import AnyLayer, Chain, Link, Middleware, Next
+from .catalog import Catalog, Entry, Staged, commit
+from .chain import AnyLayer, Chain
 from .errors import ChainFrozen, ConfigurationError
-from .results import Result
+from .mounted import Mounted
+from .mounted_uris import MountedUris
 from .target import Target
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ PREFIX_PATTERN = re.compile(r"[A-Za-z0-9_./-]{1,100}")
 
 def catalogs_of(server: Server) -> Sequence[Catalog[Any]]:
     """Give the catalogs that a mount takes over; a new kind of target is one more here."""
-    return (server.tools, server.prompts)
+    return (server.tools, server.prompts, server.resources, server.templates)
 
 
 class Mounts:
@@ -47,15 +47,21 @@ class Mounts:
     def add(self, other: Server, prefix: str, policies: Mapping[str, Any]) -> None:
         """Serve everything of *other* under *prefix*, and what it adds and removes later.
 
+        A name gets the prefix in front: `desk/find`. A URI gets it behind its scheme, as segments
+        of its own: `note://one` is `note://desk/one`, and `urn:a:1` is `urn:desk/a:1` (see
+        `uri_prefix`). Handlers and layers of *other* see their own names and URIs; links and
+        embedded resources in what they give lead here to what the mount offers.
+
         The policies that a target of *other* declares are checked and enforced by the chain of
         *other*, with which it starts; this server's chain sees *policies* in their place. What
         either chain hides is not listed. What *other* is as a server by itself, such as its
         `max_calls`, its draining and its layers for lists, does not take part.
 
         Raises:
-            DuplicateTarget: A name is taken here; nothing is mounted then.
-            ConfigurationError: This server has started, *other* is or mounts this server, or
-                the prefix is not 1 to 100 characters that a name may have.
+            DuplicateTarget: A name or URI is taken here; nothing is mounted then.
+            ConfigurationError: This server has started, *other* is or mounts this server, the
+                prefix is not 1 to 100 characters that a name may have, or a name or URI cannot
+                be served under it.
         """
         if self._frozen:
             raise ChainFrozen("servers are mounted before the server starts")
@@ -73,8 +79,9 @@ class Mounts:
 
         staged: Staged = []
         followed: list[tuple[Catalog[Any], Mount]] = []
+        uris = MountedUris(self._server, prefix)
         for inner, outer in zip(catalogs_of(other), catalogs_of(self._server), strict=True):
-            mount = Mount(outer, other.chain, prefix, policies)
+            mount = Mount(outer, other, uris, policies)
             followed.append((inner, mount))
             for entry in inner.entries.values():
                 staged += mount.stage(entry)
@@ -83,6 +90,7 @@ class Mounts:
         for inner, mount in followed:
             inner.follow(mount)
 
+        other.changes.follow(uris.updated)
         self.servers.append(other)
 
     def freeze(self) -> None:
@@ -109,26 +117,26 @@ def passed(
 
     if target is not None and target.mounted is not None:
         mounted = target.mounted
-        yield from passed(mounted.mount.chain, method, mounted.entry.target)
+        yield from passed(mounted.mount.server.chain, method, mounted.entry.target)
 
 
 class Mount:
     """One catalog of a server in another's, under a prefix; hears of what is added and removed."""
 
     def __init__(
-        self, catalog: Catalog[Any], chain: Chain, prefix: str, policies: Mapping[str, Any]
+        self, catalog: Catalog[Any], server: Server, uris: MountedUris, policies: Mapping[str, Any]
     ) -> None:
         """Describe a mount.
 
         Args:
             catalog: The catalog of the outer server.
-            chain: The chain of the inner server.
-            prefix: What keys and names get in front.
+            server: The inner server.
+            uris: How URIs pass the mount; has its prefix.
             policies: What the targets ask of the outer chain.
         """
         self.catalog = catalog
-        self.chain = chain
-        self.prefix = prefix
+        self.server = server
+        self.uris = uris
         self.policies = policies
 
     def stage(self, entry: Entry[Any]) -> Staged:
@@ -136,16 +144,16 @@ class Mount:
 
         Raises:
             DuplicateTarget: The outer server has the name already, and not from here.
-            ConfigurationError: The target does not fit the outer chain.
+            ConfigurationError: The target does not fit the outer chain, or not under the prefix.
         """
-        target: Target = entry.target.prefixed(self.prefix)
+        target: Target = entry.target.prefixed(self.uris.prefix)
         target.declared_policies = target.policies = self.policies
         target.mounted = Mounted(entry, self)
         return self.catalog.stage(target, replace=self._owns(target.key))
 
     def removed(self, entry: Entry[Any]) -> None:
         """Remove what an inner entry stands for, if it is still there."""
-        key = entry.target.prefixed(self.prefix).key
+        key = entry.target.key_under(self.uris.prefix)
         if self._owns(key):
             self.catalog.remove(key)
 
@@ -156,36 +164,3 @@ class Mount:
 
         mounted: Mounted | None = taken.target.mounted
         return mounted is not None and mounted.mount is self
-
-
-class Mounted:
-    """What stands innermost in the chain of a mounted target: the inner server's chain for it."""
-
-    def __init__(self, entry: Entry[Any], mount: Mount) -> None:
-        self.entry = entry
-        self.mount = mount
-
-    async def __call__(self, next: Next) -> Result:
-        """Run the inner chain, for which the call's target is the inner one."""
-        call = next.call
-        outer, outer_name = call.target, call.target_name
-        # Compiled before any call: the inner server starts before the outer takes one.
-        link = cast("Link", self.entry.link)
-        call.target, call.target_name = self.entry.target, self.entry.target.key
-        try:
-            return await link.layer(Next(call, link.inner))
-        finally:
-            call.target, call.target_name = outer, outer_name
-
-    def visible(self, target: Target, call: Call) -> bool:
-        """Say whether the inner chain lets the caller of *call* see the inner target."""
-        return all(visible(self.entry.target, call) for visible in self.entry.visible)
-
-    def hides(self) -> bool:
-        """Say whether the inner chain decides what may be seen; asked before it is compiled."""
-        target: Target = self.entry.target
-        layers = self.mount.chain.select(target.kind.method, target)
-        if any(isinstance(layer, Middleware) and hides(layer) for layer in layers):
-            return True
-
-        return target.mounted is not None and target.mounted.hides()

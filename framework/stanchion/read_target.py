@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from .call import Call
 from .contents import CacheScope, ResourceResult, to_resource_result
@@ -17,6 +17,7 @@ from .jsonvalue import faults_of
 from .protocol import LATEST_MODERN_VERSION
 from .results import InputRequired
 from .target import Target
+from .uri_prefix import checked_outer_uri
 from .uri_template import MAX_URI_LENGTH
 
 if TYPE_CHECKING:
@@ -104,6 +105,26 @@ class ReadTarget(Target):
         return self._with_optional(
             wired, version, mimeType=self.mime_type, annotations=self.annotations
         )
+
+    def prefixed(self, prefix: str) -> Self:
+        """Give a copy whose URI and name stand under *prefix*; for mounts.
+
+        Raises:
+            InvalidResource: The URI cannot be served under it.
+        """
+        copied = super().prefixed(prefix)
+        if self.name == self.key:  # a template that has no other name
+            copied.name = copied.key
+
+        return copied
+
+    def key_under(self, prefix: str) -> str:
+        """Give the URI or the template that the target has under *prefix*.
+
+        Raises:
+            InvalidResource: It cannot be served under it.
+        """
+        return checked_outer_uri(prefix, self.key)
 
     def _raw_arguments(self, call: Call) -> tuple[Any, ...]:
         return (call,) if self.sees_call else ()

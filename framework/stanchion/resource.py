@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from .errors import InvalidResource
 from .handler import name_of
@@ -107,6 +107,16 @@ class Resource(ReadTarget):
         """Give the resource as a peer of *version* may see it in `resources/list`."""
         wired = super().wire(version)
         return wired if self.size is None else {**wired, "size": self.size}
+
+    def prefixed(self, prefix: str) -> Self:
+        """Give a copy whose URI and name stand under *prefix*; for mounts.
+
+        Raises:
+            InvalidResource: The URI cannot be served under it.
+        """
+        copied = super().prefixed(prefix)
+        copied.uri = copied.key
+        return copied
 
     def _wants_call(self) -> bool:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from .call import Call
 from .errors import InvalidResource
@@ -99,6 +99,16 @@ class ResourceTemplate(ReadTarget):
             return None
 
         return variables
+
+    def prefixed(self, prefix: str) -> Self:
+        """Give a copy whose template and name stand under *prefix*; for mounts.
+
+        Raises:
+            InvalidResource: The template cannot be served under it.
+        """
+        copied = super().prefixed(prefix)
+        copied.template = UriTemplate(copied.key)
+        return copied
 
     def _raw_arguments(self, call: Call) -> tuple[Any, ...]:
         return (call.arguments, call) if self.sees_call else (call.arguments,)

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
-from .bus import Bus, Change, MemoryBus
+from .bus import Bus, MemoryBus
 from .call import Send, new_correlation_id
 from .catalog import Catalog
 from .chain import AnyLayer, Chain, Middleware
@@ -232,30 +232,33 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         self.tools.remove(name)
 
     def mount(self, other: Server, prefix: str, **policies: Any) -> None:
-        """Serve another server's tools under a prefix, its chain inside ours; see `Mounts.add`.
+        """Serve all that another server offers under a prefix, its chain inside ours.
+
+        See `Mounts.add` for what names and URIs become.
 
         Args:
             other: The server; it starts and stops with this one.
-            prefix: What its names get in front here, such as `desk/`.
+            prefix: What its names get in front here, and its URIs behind their scheme, such as
+                `desk/`.
             policies: What each of them asks of this server's own chain, such as `timeout=5`.
 
         Raises:
-            DuplicateTarget: A name is taken here.
+            DuplicateTarget: A name or URI is taken here.
             ConfigurationError: This server has started, *other* is or mounts this server, the
-                prefix does not fit a name, or a policy is not enforced here.
+                prefix does not fit a name or a URI, or a policy is not enforced here.
         """
         self.mounts.add(other, prefix, policies)
 
     def notify_resource_updated(self, uri: str) -> None:
         """Tell every peer that hears of the resource *uri* that its contents have changed.
 
-        Only those are told that subscribed to this very URI and may read it. Does nothing while
-        the server does not serve.
+        Only those are told that subscribed to this very URI and may read it, those of a server
+        that mounts this one under its URI there. Does nothing while the server does not serve.
 
         Args:
             uri: The URI of a resource, or one that fits a template.
         """
-        self.changes.publish(Change("updated", uri))
+        self.changes.updated(uri)
 
     # What a subclass may override.
 

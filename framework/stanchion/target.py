@@ -12,7 +12,7 @@ from .protocol import FIELD_SINCE, at_least
 
 if TYPE_CHECKING:
     from .completion import Completer
-    from .mount import Mounted
+    from .mounted import Mounted
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +82,16 @@ class Target:
             InvalidTarget: The name is then no name any more.
         """
         copied = copy(self)
-        copied.key, copied.name = prefix + self.key, prefix + self.name
+        copied.key, copied.name = self.key_under(prefix), prefix + self.name
         return copied
+
+    def key_under(self, prefix: str) -> str:
+        """Give the key that the target has under *prefix*.
+
+        Raises:
+            InvalidTarget: It has none.
+        """
+        return prefix + self.key
 
     def wire(self, version: str) -> dict[str, Any]:
         """Give the target as a peer of *version* may see it in a list."""

@@ -20,19 +20,14 @@ class TemplateCatalog(Catalog[ResourceTemplate]):
         super().__init__(ResourceTemplate.kind, page_size)
         self._ordered: list[Entry[ResourceTemplate]] = []
 
-    def add(self, target: ResourceTemplate, *, replace: bool = False) -> None:
-        """Add *target*; see `Catalog.add`.
-
-        Raises:
-            DuplicateTarget: The template is there and *replace* is false.
-            ConfigurationError: The template's policies do not fit the chain.
-        """
-        taken = self.entries.get(target.key)
-        super().add(target, replace=replace)
+    def put(self, entry: Entry[ResourceTemplate]) -> None:
+        """Take in an entry that was staged; for `commit`."""
+        taken = self.entries.get(entry.target.key)
         if taken is not None:
             self._ordered.remove(taken)
 
-        insort(self._ordered, self.entries[target.key], key=_order_of)
+        insort(self._ordered, entry, key=_order_of)
+        super().put(entry)
 
     def remove(self, key: str) -> None:
         """Remove the template *key*; reads of it that are running go on.

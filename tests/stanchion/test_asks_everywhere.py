@@ -150,6 +150,18 @@ async def test_a_prompt_may_ask():
             assert result["messages"][0]["content"]["text"] == "Ada"
 
 
+async def test_a_mounted_resource_may_ask():
+    """It asks through the mount, and is answered under the URI that the client knows."""
+    inner, outer = Server("inner"), Server("outer")
+    inner.add_resource(Resource("desk://by-hand", by_hand))
+    outer.mount(inner, "in/")
+    async with connect(outer, capabilities=CAPABLE) as peer:
+        result = await answered(peer, "resources/read", {"uri": "desk://in/by-hand"})
+
+    assert result["contents"][0]["text"] == "Ada"
+    assert result["contents"][0]["uri"] == "desk://in/by-hand"
+
+
 async def test_a_resource_may_ask():
     """A read asks as a tool does, by a call or by hand."""
     server = Server("desk")

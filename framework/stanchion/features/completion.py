@@ -13,6 +13,7 @@ from ..completers import RefKind
 from ..completion import Completion
 from ..edge import TARGET_KINDS
 from ..errors import InvalidParams, UnknownTarget
+from ..results import Result
 from ..target import Target
 from .feature import CompileTarget, Feature
 
@@ -51,6 +52,7 @@ class Completions(Feature):
     def open(self, compile: CompileTarget, encode: Encode) -> None:
         """Take the compiler; `prepare` and the calls use it."""
         self._compile = compile
+        self.server.completers.link_of = self._link
 
     def prepare(self, target: Target) -> None:
         """Compile the chain of the completions of *target*, which is about to be served.
@@ -66,15 +68,19 @@ class Completions(Feature):
 
         self._link(target)
 
-    async def complete(self, next: Next) -> Completion:
+    async def complete(self, next: Next) -> Result:
         """Complete an argument of what the call refers to.
+
+        What is mounted is completed by the server that it is of, unless this one has a completer
+        for it.
 
         Raises:
             InvalidParams: The parameters are malformed, or the target has no such argument.
             UnknownTarget: The caller could not call the target.
         """
         call = next.call
-        kind, key = _read_ref(call.params)
+        kind, _ = _read_ref(call.params)
+        key = call.target_name or ""  # in a mounted server it is not what the peer has written
         argument, value = _read_argument(call.params)
         chosen = _read_context(call.params)
         catalog = self.server.completers.catalog(kind)
@@ -89,6 +95,9 @@ class Completions(Feature):
 
         if argument not in target.argument_names:
             raise InvalidParams(f"Unknown argument of {key[:128]}: {argument[:128]}")
+
+        if target.mounted is not None:
+            return await target.mounted.complete(next)
 
         return Completion((), total=0)
 
