@@ -124,6 +124,8 @@ class Edge:
             wired["_meta"] = {**(result.meta or {}), **call_meta}
             if modern:
                 wired["_meta"] = {**self._server_meta, **wired["_meta"]}
+                if call_meta and isinstance(result, PageResult):
+                    wired["cacheScope"] = "private"  # it tells something of this very call
         elif modern:
             wired["_meta"] = self._encoded_server_meta
 
@@ -294,6 +296,7 @@ def _wire_page(result: PageResult, *, modern: bool) -> dict[str, Any]:
         page["nextCursor"] = result.next_cursor
 
     if modern:
-        page |= {"ttlMs": result.ttl_ms, "cacheScope": result.cache_scope}
+        scope = "private" if result.altered else result.cache_scope
+        page |= {"ttlMs": result.ttl_ms, "cacheScope": scope}
 
     return page
