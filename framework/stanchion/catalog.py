@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
+from .caching_hints import scope_for
 from .call import Call
 from .chain import Chain, Link, Middleware
 from .errors import DuplicateTarget
@@ -63,18 +64,21 @@ class Catalog(Generic[T]):
     Attributes:
         kind: What kind they are.
         page_size: Entries on a page of the list.
+        ttl_ms: How long a modern client may keep a page, in milliseconds.
         entries: `{key: entry}`; the same object for the catalog's life.
         names: The keys, sorted; the same object for the catalog's life.
         changed: Is told of every change: the key, and the entries that were and are there.
     """
 
-    def __init__(self, kind: Kind, page_size: int) -> None:
+    def __init__(self, kind: Kind, page_size: int, *, ttl_ms: int = 0) -> None:
         self.kind = kind
         self.page_size = page_size
+        self.ttl_ms = ttl_ms
         self.entries: dict[str, Entry[T]] = {}
         self.names: list[str] = []
-        self._pages: dict[tuple[str, str | None, str], PageResult] = {}
+        self._pages: dict[tuple[str, str | None, str], tuple[PageResult, Encoded | None]] = {}
         self._filtered = 0  # entries that some layer may hide
+        self._may_hide = False
         self._chain: Chain | None = None
         self._compile: Compile[T] | None = None
         self._encode: Encode | None = None
@@ -153,13 +157,24 @@ class Catalog(Generic[T]):
 
         self.changed(key, entry)
 
-    def open(self, chain: Chain, compile: Compile[T], encode: Encode) -> None:
+    def open(
+        self, chain: Chain, compile: Compile[T], encode: Encode, *, may_hide: bool = False
+    ) -> None:
         """Compile every target into *chain*; called when the server starts.
+
+        Args:
+            chain: The layers.
+            compile: Links the chain of one target.
+            encode: Encodes a page for a version.
+            may_hide: Whether a layer may hide a target that is here or will come. The pages are
+                then private from the first on: all pages of a list must say the same, also where
+                the first target that is hidden comes between two of them.
 
         Raises:
             ConfigurationError: A target's policies or schemas do not fit the chain.
         """
         self._chain, self._compile, self._encode = chain, compile, encode
+        self._may_hide = may_hide
         self._pages.clear()
         for entry in self.entries.values():
             self._prepare(entry)
@@ -172,23 +187,22 @@ class Catalog(Generic[T]):
         Raises:
             InvalidParams: The cursor is not one of this list.
         """
+        scope = scope_for(call, may_hide=self._may_hide or self._filtered > 0)
         if self._filtered:
             names = [name for name in self.names if self.is_visible(self.entries[name], call)]
-            return self._cut(names, call, cursor, "private")
+            return self._cut(names, call, cursor, scope)
 
-        # A list behind a login is its owner's, even where everybody would see the same.
-        scope = "public" if call.principal is None else "private"
         key = (call.peer.version, cursor, scope)
-        page = self._pages.get(key)
-        if page is None:
+        cached = self._pages.get(key)
+        if cached is None:
             page = self._cut(self.names, call, cursor, scope)
-            if self._encode is not None:
-                page = page.copy(self._encode(page, call.peer.version))
-
+            encode = self._encode
+            cached = page, None if encode is None else encode(page, call.peer.version)
             if len(self._pages) < MAX_CACHED_PAGES:
-                self._pages[key] = page
+                self._pages[key] = cached
 
-        return page.copy(page.encoded)  # a layer may change what it is given
+        page, encoded = cached
+        return page.copy(encoded)  # a layer may change what it is given
 
     def is_visible(self, entry: Entry[T], call: Call) -> bool:
         """Say whether every layer lets the caller of *call* see what *entry* holds."""
@@ -198,7 +212,7 @@ class Catalog(Generic[T]):
         list_key, version = self.kind.list_key, call.peer.version
         shown, next_cursor = page_of(list_key, names, cursor, self.page_size)
         entries = tuple(self.entries[name].target.wire(version) for name in shown)
-        return PageResult(list_key, entries, next_cursor, cache_scope=scope)
+        return PageResult(list_key, entries, next_cursor, ttl_ms=self.ttl_ms, cache_scope=scope)
 
     def _prepare(self, entry: Entry[T]) -> None:
         if self._chain is None or self._compile is None:

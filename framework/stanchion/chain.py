@@ -224,10 +224,12 @@ def _takes(layer: AnyLayer, method: str, target: Target | None) -> bool:
     if not isinstance(layer, Middleware):
         return method in TOOL_CALLS
 
-    if method not in layer.methods and "*" not in layer.methods:
-        return False
+    return is_for(layer, method) and layer.applies(target)
 
-    return layer.applies(target)
+
+def is_for(layer: Middleware, method: str) -> bool:
+    """Say whether *layer* is for *method*, whatever the target."""
+    return method in layer.methods or "*" in layer.methods
 
 
 def _check_shape(layer: AnyLayer) -> None:

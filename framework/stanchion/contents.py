@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import binascii
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, cast
 
@@ -116,8 +115,8 @@ MAX_TTL_MS = 2**53 - 1
 
 def milliseconds(seconds: float) -> int:
     """Give *seconds*, 0 or more and maybe infinite, as the protocol's milliseconds."""
-    whole = MAX_TTL_MS if math.isinf(seconds) else round(seconds * 1000)
-    return max(0, min(whole, MAX_TTL_MS))
+    # Compared first: what is infinite, or an integer beyond all floats, cannot be multiplied.
+    return MAX_TTL_MS if seconds >= MAX_TTL_MS / 1000 else max(0, round(seconds * 1000))
 
 
 def to_resource_result(returned: Any, uri: str, mime_type: str | None) -> ResourceResult:

@@ -40,7 +40,7 @@ from .protocol import (
     at_least,
 )
 from .results import InputRequired, PageResult, PlainResult, Result, ToolResult
-from .wire import Encoded, RequestId, encode_error, encode_result, unicode_text
+from .wire import Encoded, RequestId, encode_error, encode_result, result_head, unicode_text
 
 TARGET_KINDS: Final = {
     "tools/call": "tool",
@@ -57,19 +57,35 @@ class Reply:
     """What a transport sends back for one frame.
 
     Attributes:
-        body: The frame, or None where nothing is answered.
+        parts: The frame in pieces, in order; empty where nothing is answered. A long list is the
+            same bytes for everybody, so a transport that can should not join them.
         status: The HTTP status; other transports ignore it.
         headers: HTTP fields to add.
     """
 
-    __slots__ = ("body", "headers", "status")
+    __slots__ = ("headers", "parts", "status")
 
     def __init__(
-        self, body: bytes | None, status: int = 200, headers: Mapping[str, str] | None = None
+        self,
+        body: bytes | tuple[bytes, ...] | None,
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.body = body
+        """Take the frame whole, in pieces, or None where nothing is answered."""
+        self.parts: tuple[bytes, ...] = (
+            body if isinstance(body, tuple) else () if body is None else (body,)
+        )
         self.status = status
         self.headers: Mapping[str, str] = headers or {}
+
+    @property
+    def body(self) -> bytes | None:
+        """The frame in one piece, or None where nothing is answered."""
+        parts = self.parts
+        if len(parts) > 1:
+            return b"".join(parts)
+
+        return parts[0] if parts else None
 
 
 NO_REPLY: Final = Reply(None, 202)
@@ -92,7 +108,7 @@ class Edge:
         """
         encoded = result.encoded if isinstance(result, PageResult) else None
         if encoded is not None and not call.result_meta:
-            return Reply(encode_result(call.id, encoded))
+            return Reply((result_head(call.id), encoded.tail))
 
         wired = self._wire(result, call.peer.version, call.result_meta)
         try:
@@ -124,6 +140,8 @@ class Edge:
             wired["_meta"] = {**(result.meta or {}), **call_meta}
             if modern:
                 wired["_meta"] = {**self._server_meta, **wired["_meta"]}
+                if call_meta and isinstance(result, PageResult):
+                    wired["cacheScope"] = "private"  # it tells something of this very call
         elif modern:
             wired["_meta"] = self._encoded_server_meta
 
@@ -294,6 +312,7 @@ def _wire_page(result: PageResult, *, modern: bool) -> dict[str, Any]:
         page["nextCursor"] = result.next_cursor
 
     if modern:
-        page |= {"ttlMs": result.ttl_ms, "cacheScope": result.cache_scope}
+        scope = "private" if result.altered else result.cache_scope
+        page |= {"ttlMs": result.ttl_ms, "cacheScope": scope}
 
     return page

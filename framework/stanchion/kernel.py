@@ -200,7 +200,7 @@ class Kernel:
             for member in members:
                 group.start_soon(answer, member)
 
-        bodies = [reply.body for reply in replies if reply.body is not None]
+        bodies = [body for reply in replies if (body := reply.body) is not None]
         return Reply(encode_batch(bodies)) if bodies else NO_REPLY
 
     def _admit(

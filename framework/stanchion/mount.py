@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .catalog import Catalog, Entry, Staged, commit
-from .chain import AnyLayer, Chain
+from .catalog import Catalog, Entry, Staged, commit, hides
+from .chain import AnyLayer, Chain, Middleware, is_for
 from .errors import ChainFrozen, ConfigurationError
 from .mounted import Mounted
 from .mounted_uris import MountedUris
@@ -106,6 +106,18 @@ def reach(server: Server) -> Iterator[Server]:
     yield server
     for other in server.mounts.servers:
         yield from reach(other)
+
+
+def may_hide(server: Server, method: str) -> bool:
+    """Say whether a layer, of *server* or of what is mounted in it, may hide what *method* calls.
+
+    Of targets that are there or will come; whether it applies to one is not asked.
+    """
+    return any(
+        isinstance(layer, Middleware) and hides(layer) and is_for(layer, method)
+        for each in reach(server)
+        for layer in each.chain.layers
+    )
 
 
 def passed(

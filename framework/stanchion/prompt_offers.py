@@ -32,8 +32,8 @@ class PromptOffers:
     prompts: Catalog[Prompt]
     completers: Completers
 
-    def _offer_prompts(self, page_size: int) -> None:
-        self.prompts = Catalog[Prompt](Prompt.kind, page_size)
+    def _offer_prompts(self, page_size: int, ttl_ms: Mapping[str, int]) -> None:
+        self.prompts = Catalog[Prompt](Prompt.kind, page_size, ttl_ms=ttl_ms["prompts"])
         self.completers = Completers(cast("Server", self))
 
     @overload

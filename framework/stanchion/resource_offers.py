@@ -28,9 +28,9 @@ class ResourceOffers:
 
     completers: Completers  # of the part that offers prompts
 
-    def _offer_resources(self, page_size: int) -> None:
-        self.resources = Catalog[Resource](Resource.kind, page_size)
-        self.templates = TemplateCatalog(page_size)
+    def _offer_resources(self, page_size: int, ttl_ms: Mapping[str, int]) -> None:
+        self.resources = Catalog[Resource](Resource.kind, page_size, ttl_ms=ttl_ms["resources"])
+        self.templates = TemplateCatalog(page_size, ttl_ms=ttl_ms["templates"])
         self._folders: dict[str, list[Resource | ResourceTemplate]] = {}
 
     def resource(

@@ -140,10 +140,11 @@ class PageResult(Result):
         entries: The entries as the wire has them; shared, so replace them, never change them.
         next_cursor: Where the next page starts, or None on the last.
         ttl_ms: How long a modern client may keep the page, in milliseconds.
-        cache_scope: `public`, or `private` where the page depends on who asks.
+        cache_scope: `public`, or `private` where the page depends on who asks. What a layer has
+            changed is sent as private; one that makes a page for everybody returns a new one.
     """
 
-    __slots__ = ("_encoded", "cache_scope", "entries", "key", "next_cursor", "ttl_ms")
+    __slots__ = ("_encoded", "_original", "cache_scope", "entries", "key", "next_cursor", "ttl_ms")
 
     def __init__(
         self,
@@ -154,28 +155,36 @@ class PageResult(Result):
         ttl_ms: int = 0,
         cache_scope: str = "private",
     ) -> None:
-        super().__init__()
+        # Set here rather than by the base: every hit makes one.
+        self.meta = None
+        self.outcome = Outcome.OK
         self.key = key
         self.entries = entries
         self.next_cursor = next_cursor
         self.ttl_ms = ttl_ms
         self.cache_scope = cache_scope
-        self._encoded: tuple[PageResult, Encoded] | None = None
+        self._original: PageResult | None = None
+        self._encoded: Encoded | None = None
 
     @property
     def encoded(self) -> Encoded | None:
         """The whole result encoded already, or None once anything of it has been changed."""
-        if self._encoded is None or self.meta:
+        original = self._original
+        if self._encoded is None or original is None or self.altered:
             return None
 
-        original, encoded = self._encoded
-        unchanged = (
-            self.entries is original.entries
-            and self.next_cursor == original.next_cursor
-            and self.ttl_ms == original.ttl_ms
-            and self.cache_scope == original.cache_scope
+        unchanged = self.ttl_ms == original.ttl_ms and self.cache_scope == original.cache_scope
+        return self._encoded if unchanged else None
+
+    @property
+    def altered(self) -> bool:
+        """Whether what this copy of a page shows has been changed; never true of a new page."""
+        original = self._original
+        return original is not None and bool(
+            self.entries is not original.entries
+            or self.next_cursor != original.next_cursor
+            or self.meta
         )
-        return encoded if unchanged else None
 
     def copy(self, encoded: Encoded | None = None) -> PageResult:
         """Give a copy that shares the entries, so that changing it leaves this one alone.
@@ -190,5 +199,5 @@ class PageResult(Result):
             ttl_ms=self.ttl_ms,
             cache_scope=self.cache_scope,
         )
-        copy._encoded = None if encoded is None else (self, encoded)
+        copy._original, copy._encoded = self, encoded
         return copy

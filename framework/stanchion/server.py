@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
 from .bus import Bus, MemoryBus
+from .caching_hints import ListTtl, read_list_ttl
 from .call import Send, new_correlation_id
 from .catalog import Catalog
 from .chain import AnyLayer, Chain, Middleware
@@ -51,6 +52,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         website_url: Its page.
         icons: Icons as the specification has them.
         debug: Whether every layer is checked for misuse, which costs time.
+        list_ttl_ms: `{list: milliseconds}` for which a modern client may keep it.
         chain: The layers, outermost first.
         tools: The tools.
         mounts: The servers that are mounted in this one.
@@ -72,6 +74,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         refusals: Literal["error", "result"] = "error",
         debug: bool = False,
         page_size: int = 1000,
+        list_ttl: ListTtl = 0.0,
         max_calls: int = 1000,
         max_listens: int = MAX_LISTENS,
         max_threads: int = 40,
@@ -96,6 +99,11 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
                 that hide protocol errors from the model.
             debug: Check every layer for misuse.
             page_size: Entries on a page of a list, 1 or more.
+            list_ttl: Seconds for which a modern client may keep a list, unless it is told of a
+                change: 0 or more, infinite included. For all lists and `server/discover`, or
+                by name, as `{"tools": 60.0}`; the names are `tools`, `prompts`, `resources`,
+                `templates` and `discover`, and those left out have 0. Lists are marked
+                `private` where the caller is known or a layer may hide something.
             max_calls: Calls that run at once, over all peers; more are refused.
             max_listens: Peers that are told of changes at once, on a stream that is there for
                 nothing else; more are refused.
@@ -115,6 +123,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         if page_size < 1 or max_calls < 1 or max_listens < 1:
             raise ConfigurationError("page_size, max_calls and max_listens must be 1 or more")
 
+        ttl_ms = read_list_ttl(list_ttl)
         super().__init__()
         self.name = name
         self.version = version
@@ -124,11 +133,12 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         self.website_url = website_url
         self.icons = tuple(icons)
         self.debug = debug
+        self.list_ttl_ms = ttl_ms
         self.chain = Chain(middleware)
-        self.tools = Catalog[Tool](Tool.kind, page_size)
+        self.tools = Catalog[Tool](Tool.kind, page_size, ttl_ms=ttl_ms["tools"])
         self.mounts = Mounts(self)
-        self._offer_prompts(page_size)
-        self._offer_resources(page_size)
+        self._offer_prompts(page_size, ttl_ms)
+        self._offer_resources(page_size, ttl_ms)
         self.changes = Changes(self, MemoryBus() if bus is None else bus)
         self.changes.watch(self.tools, "tools")
         self.changes.watch(self.prompts, "prompts")

@@ -111,8 +111,9 @@ class _Stream:
 
     async def _answer(self, message: Message | list[Any]) -> None:
         reply = await self._server.dispatch(message, self._connection, send=self._send)
-        if reply.body is not None:
-            await self._send(reply.body)
+        body = reply.body
+        if body is not None:
+            await self._send(body)
 
     async def _send(self, frame: bytes) -> None:
         async with self._writing:

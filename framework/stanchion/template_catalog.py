@@ -16,8 +16,8 @@ class TemplateCatalog(Catalog[ResourceTemplate]):
     in which they were added.
     """
 
-    def __init__(self, page_size: int) -> None:
-        super().__init__(ResourceTemplate.kind, page_size)
+    def __init__(self, page_size: int, *, ttl_ms: int = 0) -> None:
+        super().__init__(ResourceTemplate.kind, page_size, ttl_ms=ttl_ms)
         self._ordered: list[Entry[ResourceTemplate]] = []
 
     def put(self, entry: Entry[ResourceTemplate]) -> None:

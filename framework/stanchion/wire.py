@@ -26,13 +26,16 @@ MAX_ID_LENGTH = 1024
 
 
 class Encoded:
-    """JSON that is encoded already and is spliced into a message as it stands."""
+    """A result that is encoded already, and answers any number of requests as it stands.
 
-    __slots__ = ("fragment", "json")
+    Attributes:
+        tail: The result and the end of the frame; what stands before it is `result_head`.
+    """
+
+    __slots__ = ("tail",)
 
     def __init__(self, json: bytes) -> None:
-        self.json = json
-        self.fragment = orjson.Fragment(json)
+        self.tail = json + b"}"
 
 
 @dataclass(slots=True)
@@ -162,8 +165,15 @@ def encode_result(id: RequestId, result: Mapping[str, Any] | Encoded) -> bytes:
     Raises:
         TypeError: *result* holds something that JSON has no form for.
     """
-    body = result.fragment if isinstance(result, Encoded) else result
-    return orjson.dumps({"jsonrpc": "2.0", "id": id, "result": body})
+    if isinstance(result, Encoded):
+        return result_head(id) + result.tail
+
+    return orjson.dumps({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def result_head(id: RequestId) -> bytes:
+    """Make the start of the frame that answers request *id*, up to the result."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":' % orjson.dumps(id)
 
 
 def encode_error(

@@ -3,6 +3,7 @@
 `python -m tests.bench` runs all of it and prints tables; nothing here is timed under pytest.
 
     contestants    the servers: a bare echo, Stanchion, the official SDK, FastMCP
+    loaded         servers with long lists, streams and listens, and their echoes
     serve          one contestant in a process of its own
     process        starting it, its CPU clock, stopping it
     messages       the requests as bytes, and the check of each answer
@@ -10,5 +11,10 @@
     engine         the rounds over HTTP
     inside         what is measured in one process: layers, `Server.handle`, the gate
     imports        what importing costs
-    report         figures, budgets, tables
+    lists          a list of 1,000 tools
+    streamed       a result in 100 chunks
+    listens        500 open subscriptions/listen
+    sessions       10,000 idle legacy sessions
+    report         figures, budgets, JSON
+    tables         the figures as tables
 """

@@ -47,32 +47,39 @@ class Contestant:
         return None
 
 
-def echo() -> Asgi:
-    """Read the body and answer JSON of the size that a tool call is answered with."""
+def echo(answer: bytes = EMPTY_ANSWER) -> Asgi:
+    """Read the body and answer JSON: by default of the size that a tool call is answered with."""
     headers = [
         (b"content-type", b"application/json"),
-        (b"content-length", str(len(EMPTY_ANSWER)).encode()),
+        (b"content-length", str(len(answer)).encode()),
     ]
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
-            await _live(receive, send)
+            await live(receive, send)
             return
 
-        body = bytearray()
-        more = True
-        while more:
-            event = await receive()
-            body += event.get("body", b"")
-            more = event.get("more_body", False)
-
+        await read_body(receive)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send({"type": "http.response.body", "body": EMPTY_ANSWER})
+        await send({"type": "http.response.body", "body": answer})
 
     return app
 
 
-async def _live(receive: Any, send: Any) -> None:
+async def read_body(receive: Any) -> bytearray:
+    """Read the body of a request."""
+    body = bytearray()
+    more = True
+    while more:
+        event = await receive()
+        body += event.get("body", b"")
+        more = event.get("more_body", False)
+
+    return body
+
+
+async def live(receive: Any, send: Any) -> None:
+    """Answer what the server asks of an application that has no life of its own."""
     await receive()
     await send({"type": "lifespan.startup.complete"})
     await receive()

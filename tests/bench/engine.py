@@ -32,6 +32,14 @@ class Row:
     rate: list[float] = field(default_factory=list)
     peak_bytes: int = 0
 
+    def measure(self, server: ServerProcess, load: Load, requests: int, concurrency: int) -> None:
+        """Add the figures of one round of *requests*, after a tenth of them unmeasured."""
+        load.run(max(concurrency, requests // 10))
+        cpu, wall = server.cpu_ns(), time.perf_counter()
+        load.run(requests)
+        self.rate.append(requests / (time.perf_counter() - wall))
+        self.cpu_us.append((server.cpu_ns() - cpu) / requests / 1000)
+
     def ratio_to(self, other: Row) -> float:
         """Give the median over the rounds of this row's CPU to *other*'s in the same round."""
         return median(a / b for a, b in zip(self.cpu_us, other.cpu_us, strict=True))
@@ -88,11 +96,7 @@ def run_engine(
         for _ in range(rounds):
             for row, server, conversation in lineup:
                 with Load(server.port, conversation, concurrency) as load:
-                    load.run(max(concurrency, requests // 10))
-                    cpu, wall = server.cpu_ns(), time.perf_counter()
-                    load.run(requests)
-                    row.rate.append(requests / (time.perf_counter() - wall))
-                    row.cpu_us.append((server.cpu_ns() - cpu) / requests / 1000)
+                    row.measure(server, load, requests, concurrency)
 
         for row, server, _ in lineup:
             row.peak_bytes = server.peak_bytes()

@@ -24,6 +24,7 @@ class _Lane:
     socket: socket.socket
     id: int = 0
     received: bytes = b""
+    size: int = 0  # of the whole answer, once its head is here
 
 
 class Load:
@@ -38,7 +39,7 @@ class Load:
     def __init__(self, port: int, conversation: Conversation, concurrency: int) -> None:
         self._conversation = conversation
         self._selector = selectors.DefaultSelector()
-        self._lanes = [_Lane(_connect(port)) for _ in range(concurrency)]
+        self._lanes = [_Lane(connect(port)) for _ in range(concurrency)]
         for lane in self._lanes:
             self._selector.register(lane.socket, selectors.EVENT_READ, lane)
 
@@ -54,7 +55,7 @@ class Load:
         """Send *requests* requests, and return when each is answered and checked.
 
         Raises:
-            WrongAnswer: An answer is not 200 with 42, the server hung up, or nothing came for
+            WrongAnswer: An answer is not the right one, the server hung up, or nothing came for
                 30 seconds.
         """
         to_send = requests
@@ -89,16 +90,22 @@ class Load:
             raise WrongAnswer(f"the server hung up after {lane.received[:500]!r}")
 
         lane.received += chunk
-        answer = split_answer(lane.received)
-        if answer is None:
+        if len(lane.received) < lane.size:
             return False
 
+        answer = split_answer(lane.received)
+        if answer is None:
+            lane.size = _size_of(lane.received)
+            return False
+
+        self._conversation.note(lane.received)
         self._conversation.check(*answer, lane.id)
-        lane.received = b""
+        lane.received, lane.size = b"", 0
         return True
 
 
-def _connect(port: int) -> socket.socket:
+def connect(port: int) -> socket.socket:
+    """Open a connection that gives up after `STALL` seconds of silence."""
     connected = socket.create_connection(("127.0.0.1", port), timeout=STALL)
     connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connected
@@ -111,14 +118,25 @@ def split_answer(received: bytes) -> tuple[bytes, bytes] | None:
         return None
 
     status = head[9:12]
-    fields = head.lower()
-    marker = fields.find(b"\r\ncontent-length:")
-    if marker >= 0:
-        size = int(fields[marker + 17 :].split(b"\r\n", 1)[0])
+    size = _content_length(head)
+    if size is not None:
         return (status, rest) if len(rest) >= size else None
 
-    body = _unchunk(rest)
+    body = _unchunk(rest) if rest.endswith(b"0\r\n\r\n") else None
     return None if body is None else (status, body)
+
+
+def _content_length(head: bytes) -> int | None:
+    fields = head.lower()
+    marker = fields.find(b"\r\ncontent-length:")
+    return None if marker < 0 else int(fields[marker + 17 :].split(b"\r\n", 1)[0])
+
+
+def _size_of(received: bytes) -> int:
+    """Give the bytes of the whole answer, or 0 where that cannot be told yet."""
+    end = received.find(b"\r\n\r\n")
+    size = None if end < 0 else _content_length(received[:end])
+    return 0 if size is None else end + 4 + size
 
 
 def _unchunk(rest: bytes) -> bytes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 
@@ -59,6 +59,9 @@ class Conversation:
         self._next_id += 1
         return id, b"%b%d%b" % (self.head, id, self.tail)
 
+    def note(self, received: bytes) -> None:
+        """Look at a whole answer, its head included, before it is checked; by default not."""
+
     def check(self, status: bytes, body: bytes, id: int) -> None:
         """Check one answer.
 
@@ -73,7 +76,15 @@ class Conversation:
             right = False
 
         if status != b"200" or not right:
-            raise WrongAnswer(f"status {status.decode()}: {body[:500].decode(errors='replace')}")
+            raise wrong(status, body)
+
+
+AnyConversation = TypeVar("AnyConversation", bound=Conversation)
+
+
+def wrong(status: bytes, body: bytes) -> WrongAnswer:
+    """Give the error that says what came."""
+    return WrongAnswer(f"status {status.decode()}: {body[:500].decode(errors='replace')}")
 
 
 def _payload(body: bytes) -> bytes:
@@ -86,15 +97,20 @@ def _payload(body: bytes) -> bytes:
 
 def call_params(era: str) -> dict[str, Any]:
     """Give the `params` of the call of a peer of *era*."""
-    params: dict[str, Any] = {"name": "add", "arguments": ARGUMENTS}
+    return params_of(era, name="add", arguments=ARGUMENTS)
+
+
+def params_of(era: str, *, meta: dict[str, Any] | None = None, **params: Any) -> dict[str, Any]:
+    """Give *params* as a peer of *era* sends them, *meta* in their `_meta`."""
+    envelope: dict[str, Any] = dict(meta or {})
     if era == "modern":
-        params["_meta"] = {
+        envelope |= {
             "io.modelcontextprotocol/protocolVersion": MODERN,
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": CLIENT,
         }
 
-    return params
+    return {**params, "_meta": envelope} if envelope else params
 
 
 def frame(method: str, params: dict[str, Any]) -> bytes:
@@ -105,33 +121,53 @@ def frame(method: str, params: dict[str, Any]) -> bytes:
 HELLO = frame("initialize", {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": CLIENT})
 
 
-def open_conversation(era: str, port: int, *, is_echo: bool = False) -> Conversation:
-    """Prepare the calls of one peer; a legacy peer shakes hands first, except with the echo.
+def open_conversation(
+    era: str,
+    port: int,
+    *,
+    is_echo: bool = False,
+    method: str = "tools/call",
+    params: dict[str, Any] | None = None,
+    kind: type[AnyConversation] = Conversation,
+) -> AnyConversation:
+    """Prepare the requests of one peer; a legacy peer shakes hands first, except with the echo.
+
+    Args:
+        era: `modern` or `legacy`.
+        port: Where the server listens on 127.0.0.1.
+        is_echo: Whether it is an echo, which knows no sessions and no ids.
+        method: What is asked.
+        params: With which `params` of the era; the call of `add` by default.
+        kind: What checks the answers.
 
     Raises:
         WrongAnswer: The handshake failed.
     """
-    headers = dict(COMMON)
-    if era == "modern":
-        headers |= {
-            "MCP-Protocol-Version": MODERN,
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": "add",
-        }
-    else:
+    params = call_params(era) if params is None else params
+    session = None
+    if era == "legacy":
         session = "0" * 32 if is_echo else _shake_hands(port)
-        headers |= {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": session}
 
     # Written apart, so that the id stands where the bytes are cut.
-    tail = b',"method":"tools/call","params":%b}' % orjson.dumps(call_params(era))
+    tail = b',"method":"%b","params":%b}' % (method.encode(), orjson.dumps(params))
     start = b'{"jsonrpc":"2.0","id":'
     size = len(start) + len(str(FIRST_ID)) + len(tail)
-    head = _http_head(port, headers, size) + start
-    return Conversation(head, tail, checks_id=not is_echo)
+    head = http_head(port, headers_of(method, params.get("name"), session), size) + start
+    return kind(head, tail, checks_id=not is_echo)
 
 
-def _http_head(port: int, headers: dict[str, str], size: int) -> bytes:
-    lines = ["POST /mcp HTTP/1.1", f"Host: 127.0.0.1:{port}"]
+def headers_of(method: str, name: str | None, session: str | None) -> dict[str, str]:
+    """Give the header fields of a request: a legacy one's in *session*, or a modern one's."""
+    if session is not None:
+        return COMMON | {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": session}
+
+    headers = COMMON | {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
+    return headers if name is None else headers | {"Mcp-Name": name}
+
+
+def http_head(port: int, headers: dict[str, str], size: int, verb: str = "POST") -> bytes:
+    """Give the head of a request whose body has *size* bytes."""
+    lines = [f"{verb} /mcp HTTP/1.1", f"Host: 127.0.0.1:{port}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     lines += [f"Content-Length: {size}", "", ""]
     return "\r\n".join(lines).encode()

@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -101,9 +103,38 @@ class ServerProcess:
 
     def peak_bytes(self) -> int:
         """Give the most memory that the process ever held, in bytes."""
+        return self._memory("VmHWM")
+
+    def held_bytes(self) -> int:
+        """Give the memory that the process holds now, in bytes."""
+        return self._memory("VmRSS")
+
+    def _memory(self, field: str) -> int:
         status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="utf-8")
-        peak = re.search(r"VmHWM:\s*(\d+) kB", status)
-        return int(peak[1]) * 1024 if peak else 0
+        found = re.search(rf"{field}:\s*(\d+) kB", status)
+        return int(found[1]) * 1024 if found else 0
+
+
+@contextmanager
+def started(*contestants: Contestant) -> Iterator[list[ServerProcess]]:
+    """Start servers, and pin them to one core and this process, meanwhile, to another.
+
+    Raises:
+        DidNotStart: One of them did not.
+    """
+    load_core, server_core = cores()
+    affinity = os.sched_getaffinity(0)
+    with ExitStack() as stack:
+        servers: list[ServerProcess] = []
+        for contestant in contestants:
+            servers.append(stack.enter_context(ServerProcess(contestant, server_core)))
+            servers[-1].wait_until_serving()
+
+        if load_core is not None:
+            os.sched_setaffinity(0, {load_core})
+            stack.callback(os.sched_setaffinity, 0, affinity)
+
+        yield servers
 
 
 def cores() -> tuple[int | None, int | None]:

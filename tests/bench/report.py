@@ -1,19 +1,32 @@
-"""The figures as budgets, tables and JSON."""
+"""The figures as budgets and JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from statistics import median
+from dataclasses import asdict, dataclass
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from .engine import EngineFigures, Row
 from .imports import ImportFigures
 from .inside import InsideFigures
+from .listens import ListenFigures
+from .lists import ComparedFigures
+from .loaded import BUSY, ECHO_LIST, ECHO_STREAM, LONG_LIST
 from .messages import ERAS
+from .sessions import SessionFigures
+
+
+@dataclass
+class Figures:
+    """What was measured, each part None where it was not asked for."""
+
+    engine: EngineFigures | None = None
+    inside: InsideFigures | None = None
+    imports: ImportFigures | None = None
+    lists: ComparedFigures | None = None
+    streamed: ComparedFigures | None = None
+    listens: ListenFigures | None = None
+    sessions: SessionFigures | None = None
 
 
 @dataclass(frozen=True)
@@ -44,161 +57,125 @@ class Budget:
         return "pass" if kept else "miss"
 
 
-def budgets(
-    engine: EngineFigures | None, inside: InsideFigures | None, imports: ImportFigures | None
-) -> list[Budget]:
+def budgets(figures: Figures) -> list[Budget]:
     """Hold the figures against the budgets of the design, section 8."""
     found: list[Budget] = []
-    if engine is not None:
-        found += _engine_budgets(engine)
+    if figures.engine is not None:
+        found += _engine_budgets(figures.engine)
 
-    if inside is not None:
-        for kind, spent in inside.layer_ns.items():
+    if figures.inside is not None:
+        for kind, spent in figures.inside.layer_ns.items():
             found.append(Budget(f"a pass-through {kind}", "<= 500 ns", spent, 500))
 
-    if imports is not None:
+    if figures.imports is not None:
         name = "import stanchion, to pydantic, anyio, orjson"
-        found.append(Budget(name, "<= 1.6 x", imports.ratio, 1.6))
+        found.append(Budget(name, "<= 1.6 x", figures.imports.ratio, 1.6))
+
+    found += _compared_budgets(figures)
+    if figures.listens is not None:
+        found += _listen_budgets(figures.listens)
+
+    if figures.sessions is not None:
+        found += _session_budgets(figures.sessions)
 
     return found
 
 
 def _engine_budgets(engine: EngineFigures) -> Iterator[Budget]:
     for era in ERAS:
-        bare = _ratio(engine.row("stanchion", era), engine.row("echo", era))
+        bare = ratio(engine.row("stanchion", era), engine.row("echo", era))
         yield Budget(f"no middleware, {era}, to the echo", "<= 1.6 x", bare, 1.6)
 
     for era in ERAS:
-        chain = _ratio(engine.row("production", era), engine.row("echo", era))
+        chain = ratio(engine.row("production", era), engine.row("echo", era))
         yield Budget(f"production(), {era}, to the echo", "<= 2.5 x", chain, 2.5)
 
-    mcp = _ratio(engine.row("mcp-json", "modern"), engine.row("stanchion", "modern"))
+    mcp = ratio(engine.row("mcp-json", "modern"), engine.row("stanchion", "modern"))
     yield Budget("mcp 2.3.0, JSON, modern, to no middleware", ">= 6 x", mcp, 6, at_least=True)
 
 
-def _ratio(row: Row | None, other: Row | None) -> float | None:
+def _compared_budgets(figures: Figures) -> Iterator[Budget]:
+    if figures.lists is not None:
+        for era in ERAS:
+            bare = ratio(figures.lists.row(LONG_LIST, era), figures.lists.row(ECHO_LIST, era))
+            yield Budget(f"a list of 1,000 tools, {era}, to the echo", "<= 1.3 x", bare, 1.3)
+
+    if figures.streamed is not None:
+        for era in ERAS:
+            bare = ratio(figures.streamed.row(BUSY, era), figures.streamed.row(ECHO_STREAM, era))
+            yield Budget(f"a streamed result, {era}, to the echo", "<= 8 x", bare, 8)
+
+
+def _listen_budgets(listens: ListenFigures) -> Iterator[Budget]:
+    yield Budget("KiB for one open listen", "<= 64", listens.bytes_each / 2**10, 64)
+    yield Budget("one change told to one listen, µs", "<= 150", listens.deliver_us, 150)
+    grown = listens.grown_bytes / 2**20
+    yield Budget("MiB kept of listens that ended", "<= 2", grown, 2)
+
+
+def _session_budgets(sessions: SessionFigures) -> Iterator[Budget]:
+    held = sessions.held_bytes / 2**20
+    yield Budget(f"MiB for {sessions.sessions:,} idle sessions", "<= 100", held, 100)
+    grown = sessions.grown_bytes / 2**20
+    yield Budget("MiB kept of sessions that ended", "<= 4", grown, 4)
+
+
+def ratio(row: Row | None, other: Row | None) -> float | None:
+    """Give what *row* costs beside *other*, or None where one did not take part."""
     return None if row is None or other is None else row.ratio_to(other)
 
 
-def print_engine(console: Console, engine: EngineFigures) -> None:
-    """Print the calls over HTTP."""
-    table = Table(title="One tools/call over HTTP, median of the rounds", title_justify="left")
-    table.add_column("server")
-    table.add_column("era")
-    for heading in ("CPU µs", "least", "requests/s", "to echo", "to Stanchion", "peak MiB"):
-        table.add_column(heading, justify="right")
+def as_json(figures: Figures) -> dict[str, Any]:
+    """Give the figures of the parts that were run: `{part: …, "budgets": […]}`."""
+    written: dict[str, Any] = {}
+    if figures.engine is not None:
+        written["engine"] = _engine_json(figures.engine)
 
-    for row in engine.rows:
-        table.add_row(
-            row.contestant.title,
-            row.era,
-            f"{median(row.cpu_us):,.0f}",
-            f"{min(row.cpu_us):,.0f}",
-            f"{median(row.rate):,.0f}",
-            _times(_ratio(row, engine.row("echo", row.era))),
-            _times(_ratio(row, engine.row("stanchion", row.era))),
-            f"{row.peak_bytes / 2**20:,.0f}",
-        )
-
-    console.print(table)
-    for title, why in engine.skipped.items():
-        console.print(f"skipped: {title}: {why}", markup=False)
-
-    for title, why in engine.failed.items():
-        console.print(f"FAILED: {title}: {why}", markup=False)
-
-
-def print_inside(console: Console, inside: InsideFigures) -> None:
-    """Print what was measured in one process."""
-    table = Table(title="In one process, least of the rounds", title_justify="left")
-    table.add_column("what")
-    table.add_column("CPU", justify="right")
-    for kind, spent in inside.layer_ns.items():
-        table.add_row(f"one pass-through {kind}", f"{spent:,.0f} ns")
-
-    for name, spent in inside.call_us.items():
-        table.add_row(name, f"{spent:,.1f} µs")
-
-    for name, spent in inside.layer_us.items():
-        table.add_row(f"what {name} alone adds to a call", f"{spent:,.1f} µs")
-
-    console.print(table)
-
-
-def print_imports(console: Console, imports: ImportFigures) -> None:
-    """Print what importing costs."""
-    table = Table(title="Importing, whole processes, least of the rounds", title_justify="left")
-    table.add_column("import")
-    table.add_column("CPU", justify="right")
-    for name, spent in imports.cpu_ms.items():
-        table.add_row(name, f"{spent:,.0f} ms")
-
-    console.print(table)
-
-
-def print_budgets(console: Console, found: list[Budget]) -> None:
-    """Print what is bounded, and whether the bound held."""
-    table = Table(title="Budgets", title_justify="left")
-    table.add_column("what")
-    table.add_column("budget", justify="right")
-    table.add_column("measured", justify="right")
-    table.add_column("")
-    for budget in found:
-        shown = "-" if budget.measured is None else f"{budget.measured:,.2f}"
-        table.add_row(budget.name, budget.bound, shown, budget.verdict)
-
-    console.print(table)
-
-
-def _times(ratio: float | None) -> str:
-    return "-" if ratio is None else f"{ratio:,.2f} x"
-
-
-def as_json(
-    engine: EngineFigures | None,
-    inside: InsideFigures | None,
-    imports: ImportFigures | None,
-) -> dict[str, Any]:
-    """Give all figures as JSON: `{"engine": …, "inside": …, "imports": …, "budgets": […]}`."""
-    figures: dict[str, Any] = {}
-    if engine is not None:
-        figures["engine"] = {
-            "rows": [
-                {
-                    "server": row.contestant.name,
-                    "era": row.era,
-                    "cpu_us": row.cpu_us,
-                    "requests_per_second": row.rate,
-                    "to_echo": _ratio(row, engine.row("echo", row.era)),
-                    "to_stanchion": _ratio(row, engine.row("stanchion", row.era)),
-                    "peak_bytes": row.peak_bytes,
-                }
-                for row in engine.rows
-            ],
-            "skipped": engine.skipped,
-            "failed": engine.failed,
+    if figures.imports is not None:
+        written["imports"] = {
+            "cpu_ms": dict(figures.imports.cpu_ms),
+            "ratio": figures.imports.ratio,
         }
 
-    if inside is not None:
-        figures["inside"] = {
-            "layer_ns": dict(inside.layer_ns),
-            "call_us": dict(inside.call_us),
-            "layer_us": dict(inside.layer_us),
-        }
+    compared = {"lists": figures.lists, "streamed": figures.streamed}
+    for name, part in compared.items():
+        if part is not None:
+            written[name] = {"rows": [_row_json(row) for row in part.rows]}
 
-    if imports is not None:
-        figures["imports"] = {
-            "cpu_ms": dict(imports.cpu_ms),
-            "ratio": imports.ratio,
-        }
+    flat = {"inside": figures.inside, "listens": figures.listens, "sessions": figures.sessions}
+    for name, part in flat.items():
+        if part is not None:
+            written[name] = asdict(part)
 
-    figures["budgets"] = [
+    written["budgets"] = [
         {
             "name": budget.name,
             "limit": budget.limit,
             "measured": budget.measured,
             "verdict": budget.verdict,
         }
-        for budget in budgets(engine, inside, imports)
+        for budget in budgets(figures)
     ]
-    return figures
+    return written
+
+
+def _engine_json(engine: EngineFigures) -> dict[str, Any]:
+    rows = [
+        {
+            **_row_json(row),
+            "to_echo": ratio(row, engine.row("echo", row.era)),
+            "to_stanchion": ratio(row, engine.row("stanchion", row.era)),
+        }
+        for row in engine.rows
+    ]
+    return {"rows": rows, "skipped": engine.skipped, "failed": engine.failed}
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    return {
+        "server": row.contestant.name,
+        "era": row.era,
+        "cpu_us": row.cpu_us,
+        "requests_per_second": row.rate,
+        "peak_bytes": row.peak_bytes,
+    }

@@ -12,6 +12,7 @@ import sys
 import uvicorn
 
 from .contestants import BY_NAME
+from .loaded import LOADED
 
 
 def main(name: str, descriptor: int, core: int) -> None:
@@ -20,7 +21,7 @@ def main(name: str, descriptor: int, core: int) -> None:
         os.sched_setaffinity(0, {core})
 
     config = uvicorn.Config(
-        BY_NAME[name].build(),
+        (BY_NAME | LOADED)[name].build(),
         loop="uvloop",
         http="httptools",
         ws="none",

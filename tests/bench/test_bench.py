@@ -11,9 +11,14 @@ from stanchion_middleware import production
 from .contestants import BY_NAME
 from .engine import run_engine
 from .inside import run_inside
+from .listens import run_listens
+from .lists import ListConversation, run_lists
 from .load import split_answer
+from .loaded import TOOLS
 from .messages import Conversation, WrongAnswer
-from .report import Budget, as_json
+from .report import Budget, Figures, as_json, budgets
+from .sessions import run_sessions
+from .streamed import StreamConversation, run_streamed
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="pins processes, as Linux can"
@@ -44,7 +49,45 @@ def test_the_measurements_inside_the_process_run():
     assert all(spent >= 0 for spent in figures.call_us.values())
     assert figures.call_us
     assert set(figures.layer_us) == {layer.name for layer in production()}
-    assert as_json(None, figures, None)["inside"]["call_us"] == figures.call_us
+    assert as_json(Figures(inside=figures))["inside"]["call_us"] == figures.call_us
+
+
+def test_the_loads_run():
+    """Lists, streams, listens and sessions are answered as they should be, and have budgets."""
+    figures = Figures(
+        lists=run_lists(requests=4, rounds=1, concurrency=2),
+        streamed=run_streamed(requests=4, rounds=1, concurrency=2),
+        listens=run_listens(streams=3, changes=2, rounds=2),
+        sessions=run_sessions(sessions=6, concurrency=2),
+    )
+
+    written = as_json(figures)
+    assert {row["server"] for row in written["lists"]["rows"]} == {"echo-list", "list"}
+    assert {row["server"] for row in written["streamed"]["rows"]} == {"echo-stream", "busy"}
+    assert written["listens"]["streams"] == 3
+    assert written["sessions"]["sessions"] == 6
+    assert len(written["budgets"]) == len(budgets(figures)) == 9
+
+
+def test_a_list_that_differs_from_the_first_ends_the_run():
+    """The first list is read, and every other must be the same but for its id."""
+    body = b'{"jsonrpc":"2.0","id":%d,"result":{"tools":[%b]}}'
+    entries = b",".join([b"{}"] * TOOLS)
+    conversation = ListConversation(b"", b"")
+    conversation.check(b"200", body % (7, entries), 7)
+    conversation.check(b"200", body % (8, entries), 8)
+    for wrong_body in (body % (8, entries), body % (9, entries[:-1]), b""):
+        with pytest.raises(WrongAnswer):
+            conversation.check(b"200", wrong_body, 9)
+
+    with pytest.raises(WrongAnswer):
+        ListConversation(b"", b"").check(b"200", body % (7, b"{}"), 7)
+
+
+def test_a_stream_without_all_its_chunks_ends_the_run():
+    """A stream that lost a chunk, or its result, is never counted as a request."""
+    with pytest.raises(WrongAnswer):
+        StreamConversation(b"", b"").check(b"200", b'data: {"id":7,"result":{}}\n\n', 7)
 
 
 @pytest.mark.parametrize(

@@ -386,6 +386,19 @@ def test_an_encoded_page_is_sent_as_it_stands_unless_meta_is_added():
     assert orjson.loads(EDGE.result(made, page).body)["result"]["_meta"]["by"] == "call"
 
 
+def test_an_encoded_page_is_shared_by_its_answers():
+    """Answers to two requests have ids of their own and one page in memory, not two copies."""
+    encoded = Encoded(b'{"tools":[]}')
+    replies = []
+    for id in (7, 'a"b'):
+        made = call(method="tools/list")
+        made.id = id
+        replies.append(EDGE.result(made, PageResult("tools", []).copy(encoded)))
+
+    assert [orjson.loads(reply.body)["id"] for reply in replies] == [7, 'a"b']
+    assert replies[0].parts[-1] is replies[1].parts[-1]
+
+
 def test_meta_of_server_result_and_call_are_joined():
     """The call's own word wins over the result's, and that over the server's."""
     made = call()

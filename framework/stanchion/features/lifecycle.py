@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..caching_hints import scope_for
 from ..chain import Next
 from ..protocol import FIELD_SINCE, LATEST_MODERN_VERSION, SUPPORTED_VERSIONS, at_least
 from ..results import PlainResult, Result
@@ -70,8 +71,8 @@ class Lifecycle(Feature):
         fields: dict[str, Any] = {
             "supportedVersions": list(SUPPORTED_VERSIONS),
             "capabilities": self.capabilities(LATEST_MODERN_VERSION, hears=hears(next.call)),
-            "ttlMs": 0,
-            "cacheScope": "public",
+            "ttlMs": self.server.list_ttl_ms["discover"],
+            "cacheScope": scope_for(next.call),
         }
         if self.server.instructions is not None:
             fields["instructions"] = self.server.instructions

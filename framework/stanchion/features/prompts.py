@@ -9,6 +9,7 @@ from ..call import Call
 from ..catalog import Encode, Entry
 from ..chain import Link, Next
 from ..errors import UnknownTarget
+from ..mount import may_hide
 from ..prompt_result import PromptResult
 from ..results import InputRequired, PageResult, Result
 from .completion import Completions
@@ -43,7 +44,8 @@ class Prompts(Feature):
             self._completions.prepare(prompt)
             return compile("prompts/get", prompt, self.get)
 
-        self.server.prompts.open(self.server.chain, compile_both, encode)
+        hidden = may_hide(self.server, "prompts/get")
+        self.server.prompts.open(self.server.chain, compile_both, encode, may_hide=hidden)
 
     async def list(self, next: Next) -> PageResult:
         """Give a page of the prompts that the caller may see."""

@@ -11,6 +11,7 @@ from ..catalog import Catalog, Encode, Entry
 from ..chain import Link, Next
 from ..contents import ResourceResult
 from ..errors import UnknownTarget
+from ..mount import may_hide
 from ..results import InputRequired, PageResult, Result
 from ..target import Target
 from .completion import Completions
@@ -61,8 +62,9 @@ class Resources(Feature):
 
             return compile(READ, target, self.read)
 
+        hidden = may_hide(self.server, READ)
         for catalog in self._catalogs.values():
-            catalog.open(self.server.chain, compile_both, encode)
+            catalog.open(self.server.chain, compile_both, encode, may_hide=hidden)
 
     async def list(self, next: Next) -> PageResult:
         """Give a page of the resources that the caller may see."""

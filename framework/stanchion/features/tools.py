@@ -10,6 +10,7 @@ from ..catalog import Encode, Entry
 from ..chain import Next
 from ..errors import UnknownTarget
 from ..mirror import check_mirrors
+from ..mount import may_hide
 from ..protocol import Era
 from ..results import PageResult, Result
 from .feature import CompileTarget, Feature
@@ -36,8 +37,13 @@ class Tools(Feature):
 
     def open(self, compile: CompileTarget, encode: Encode) -> None:
         """Compile the chain of every tool."""
-        tools = self.server.tools
-        tools.open(self.server.chain, lambda tool: compile("tools/call", tool, self.call), encode)
+        server = self.server
+        server.tools.open(
+            server.chain,
+            lambda tool: compile("tools/call", tool, self.call),
+            encode,
+            may_hide=may_hide(server, "tools/call"),
+        )
 
     async def list(self, next: Next) -> PageResult:
         """Give a page of the tools that the caller may see."""

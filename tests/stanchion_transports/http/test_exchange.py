@@ -253,6 +253,14 @@ async def test_notifications_after_the_answer_are_dropped(asgi):
     assert asgi.sent[-1]["more_body"] is False
 
 
+async def test_an_answer_in_pieces_is_sent_in_pieces(asgi):
+    """Nothing is joined; the length is that of all pieces, and only the last ends the answer."""
+    await exchange_of(asgi).finish(Reply((b'{"id":', b"1", b"}")))
+    assert dict(asgi.sent[0]["headers"])[b"content-length"] == b"8"
+    assert asgi.body == b'{"id":1}'
+    assert [event.get("more_body", False) for event in asgi.sent[1:]] == [True, True, False]
+
+
 async def test_a_cancelled_request_ends_without_a_response(asgi):
     """An empty stream, committed or not, as no response may follow a cancellation."""
     exchange = exchange_of(asgi)

@@ -109,30 +109,35 @@ class Exchange:
     async def finish(self, reply: Reply, *, may_be_empty: bool = False) -> None:
         """Send the answer and end: as JSON, or as the last event of a committed stream.
 
-        A cancelled request has no answer (`reply.body` is None); its stream ends without one.
+        A cancelled request has no answer (`reply.parts` is empty); its stream ends without one.
 
         Args:
             reply: The answer.
             may_be_empty: Whether no answer means that nothing wanted one, as in a batch of
                 notifications; it is HTTP 202 then.
         """
-        if reply.body is None and may_be_empty and not self._streaming:
+        parts = reply.parts
+        if not parts and may_be_empty and not self._streaming:
             await self.accept()
             return
 
-        if self._streaming or reply.body is None:
-            await self._write(b"" if reply.body is None else event_of(reply.body), more=False)
+        if self._streaming or not parts:
+            body = reply.body
+            await self._write(b"" if body is None else event_of(body), more=False)
             return
 
         self._ended = True
-        headers = [_JSON, (b"content-length", b"%d" % len(reply.body)), *self.headers]
+        headers = [_JSON, (b"content-length", b"%d" % sum(map(len, parts))), *self.headers]
         if reply.headers:
             headers += encode_headers(reply.headers)
 
         await self._send(
             {"type": "http.response.start", "status": reply.status, "headers": headers}
         )
-        await self._send({"type": "http.response.body", "body": reply.body})
+        for part in parts[:-1]:
+            await self._send({"type": "http.response.body", "body": part, "more_body": True})
+
+        await self._send({"type": "http.response.body", "body": parts[-1]})
 
     async def _write(self, chunk: bytes, *, more: bool) -> None:
         if self._lock is None:

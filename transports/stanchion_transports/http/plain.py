@@ -14,7 +14,7 @@ class Plain(Exchange):
 
     async def finish(self, reply: Reply, *, may_be_empty: bool = False) -> None:
         """Send the answer; a cancelled request, which has none, gets an empty 204."""
-        if reply.body is not None or may_be_empty:
+        if reply.parts or may_be_empty:
             await super().finish(reply, may_be_empty=may_be_empty)
         else:
             self._ended = True
