@@ -12,8 +12,8 @@ from typing import Final
 
 import anyio
 
+from .connection import EraName
 from .dialogue import Dialogue
-from .peer import EraName
 from .trial import OpenTransport, Trial, Unpaid, owes
 
 MEBIBYTE: Final = 1 << 20

@@ -11,7 +11,7 @@ import orjson
 
 from stanchion import LATEST_LEGACY_VERSION, LATEST_MODERN_VERSION
 
-from .peer import EraName
+from .connection import EraName
 
 CLIENT = {"name": "stanchion-contract", "version": "1"}
 

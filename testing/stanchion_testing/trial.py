@@ -10,8 +10,8 @@ import anyio
 
 from stanchion import Call, Server, is_cancellation
 
+from .connection import EraName
 from .dialogue import Dialogue, TransportPeer
-from .peer import EraName
 
 OpenTransport: TypeAlias = Callable[[Server], AbstractAsyncContextManager[TransportPeer]]
 """Serves a server over the transport to one client, and ends both when it is left.
