@@ -12,8 +12,9 @@ from typing import Final
 
 import anyio
 
+from . import question_checks
+from .connection import EraName
 from .dialogue import Dialogue
-from .peer import EraName
 from .trial import OpenTransport, Trial, Unpaid, owes
 
 MEBIBYTE: Final = 1 << 20
@@ -197,6 +198,10 @@ TRANSPORT_CHECKS: Final[Mapping[str, Callable[[Trial], Awaitable[None]]]] = Mapp
         "concurrency": _concurrency,
         "cancellation": _cancellation,
         "progress": _progress,
+        "questions": question_checks.questions,
+        "questions in order": question_checks.questions_in_order,
+        "abandoned question": question_checks.abandoned_question,
+        "same ids": question_checks.same_ids,
         "slow reader": _slow_reader,
         "bad frame": _bad_frame,
         "disconnect": _disconnect,

@@ -10,8 +10,10 @@ import anyio
 
 from stanchion import Call, Server, is_cancellation
 
+from .connection import EraName
 from .dialogue import Dialogue, TransportPeer
-from .peer import EraName
+
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 OpenTransport: TypeAlias = Callable[[Server], AbstractAsyncContextManager[TransportPeer]]
 """Serves a server over the transport to one client, and ends both when it is left.
@@ -41,7 +43,7 @@ class Desk:
         server: The server.
         started: Set when `hold` runs.
         release: Lets `hold` go on.
-        stopped: Set when `hold` was cancelled.
+        stopped: Set when `hold` was cancelled, or `ask` left at a question.
     """
 
     def __init__(self) -> None:
@@ -53,6 +55,7 @@ class Desk:
         self.server.tool(name="steps")(_steps)
         self.server.tool(name="big")(_big)
         self.server.tool(name="hold")(self._hold)
+        self.server.tool(name="ask")(self._ask)
 
     def rearm(self) -> None:
         """Make the events new for another call of `hold`."""
@@ -70,6 +73,19 @@ class Desk:
             raise
 
         return "released"
+
+    async def _ask(self, call: Call, text: str) -> str:
+        try:
+            await call.progress(1)
+            said = await call.elicit(text, FORM, key="name")
+            await call.progress(2)
+            roots = await call.roots(key="roots")
+            await call.progress(3)
+        except BaseException:
+            self.stopped.set()
+            raise
+
+        return f"{said.content and said.content['name']} {roots[0].uri}"
 
 
 async def _echo(text: str) -> str:

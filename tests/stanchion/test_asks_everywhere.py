@@ -18,7 +18,7 @@ from stanchion import (
 )
 from stanchion_testing import connect
 
-CAPABLE = {"elicitation": {}}
+ANSWERS = {"elicitation/create": {"action": "accept", "content": {"name": "Ada"}}}
 
 
 class Name(BaseModel):
@@ -38,19 +38,6 @@ async def echo(arguments):
     return dict(arguments)
 
 
-async def answered(peer, method, params):
-    """Ask, answer the one question that comes back, and give the result of the second round."""
-    first = await peer.request(method, params)
-    assert first["resultType"] == "input_required"
-    (key,) = first["inputRequests"]
-    answer = {"action": "accept", "content": {"name": "Ada"}}
-    again = {**params, "inputResponses": {key: answer}}
-    if "requestState" in first:
-        again["requestState"] = first["requestState"]
-
-    return await peer.request(method, again)
-
-
 @pytest.mark.parametrize(
     "whole",
     [
@@ -66,11 +53,11 @@ async def test_a_part_of_a_composition_may_ask(whole):
     server = Server("desk")
     schema = {"type": "object"}
     server.add_tool(Tool("whole", whole, input_schema=schema))
-    async with connect(server, capabilities=CAPABLE) as peer:
-        result = await answered(peer, "tools/call", {"name": "whole", "arguments": {}})
+    async with connect(server, answers=ANSWERS) as peer:
+        answer = await peer.call_tool("whole", {})
 
-    assert "Ada" in str(result)
-    assert not result.get("isError")
+    assert "Ada" in answer.text
+    assert not answer.is_error
 
 
 async def test_a_part_that_returns_its_questions_asks_them():
@@ -83,10 +70,10 @@ async def test_a_part_that_returns_its_questions_asks_them():
 
     server = Server("desk")
     server.add_tool(Tool("whole", pipeline(by_hand, echo), input_schema={"type": "object"}))
-    async with connect(server, capabilities=CAPABLE) as peer:
-        result = await answered(peer, "tools/call", {"name": "whole", "arguments": {}})
+    async with connect(server, answers=ANSWERS) as peer:
+        answer = await peer.call_tool("whole", {})
 
-    assert "Ada" in str(result)
+    assert "Ada" in answer.text
 
 
 async def test_a_mounted_tool_may_ask():
@@ -99,10 +86,8 @@ async def test_a_mounted_tool_may_ask():
         return f"Hello, {asked.content.name}!"
 
     outer.mount(inner, "desk/")
-    async with connect(outer, capabilities=CAPABLE) as peer:
-        result = await answered(peer, "tools/call", {"name": "desk/greet"})
-
-    assert result["content"][0]["text"] == "Hello, Ada!"
+    async with connect(outer, answers=ANSWERS) as peer:
+        assert (await peer.call_tool("desk/greet")).text == "Hello, Ada!"
 
 
 async def test_a_completion_of_a_mounted_prompt_does_not_run_it():
@@ -118,13 +103,8 @@ async def test_a_completion_of_a_mounted_prompt_does_not_run_it():
     outer.mount(inner, "desk/")
     outer.complete("desk/greet", "name")(lambda value, arguments: ["Ada"])
     async with connect(outer) as peer:
-        params = {
-            "ref": {"type": "ref/prompt", "name": "desk/greet"},
-            "argument": {"name": "name", "value": "A"},
-        }
-        result = await peer.request("completion/complete", params)
+        assert (await peer.complete("name", "A", prompt="desk/greet"))["values"] == ["Ada"]
 
-    assert result["completion"]["values"] == ["Ada"]
     assert ran == []
 
 
@@ -144,10 +124,9 @@ async def test_a_prompt_may_ask():
     async def by_call(call: Call) -> str:
         return (await call.elicit("Who?", Name)).content.name
 
-    async with connect(server, capabilities=CAPABLE) as peer:
+    async with connect(server, answers=ANSWERS) as peer:
         for name in ("by_hand", "by_call"):
-            result = await answered(peer, "prompts/get", {"name": name})
-            assert result["messages"][0]["content"]["text"] == "Ada"
+            assert (await peer.get_prompt(name)).text == "Ada"
 
 
 async def test_a_mounted_resource_may_ask():
@@ -171,7 +150,6 @@ async def test_a_resource_may_ask():
     async def by_call(call: Call) -> str:
         return (await call.elicit("Who?", Name)).content.name
 
-    async with connect(server, capabilities=CAPABLE) as peer:
+    async with connect(server, answers=ANSWERS) as peer:
         for uri in ("desk://by-hand", "desk://by-call"):
-            result = await answered(peer, "resources/read", {"uri": uri})
-            assert result["contents"][0]["text"] == "Ada"
+            assert (await peer.read_resource(uri)).text == "Ada"

@@ -40,9 +40,10 @@ PUBLIC = {
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
-        ContractBroken FakeClock InMemoryPeer JumpingEventLoop MockNext OpenTransport PeerError
-        StoreBroken TRANSPORT_CHECKS ToolAnswer TransportPeer check_event_store check_transport
-        connect jumping_backend make_call mock_next
+        Answer ContractBroken FakeClock InMemoryPeer JumpingEventLoop Judge Listening MockNext
+        OpenTransport PeerError PromptAnswer ResourceAnswer StoreBroken TRANSPORT_CHECKS
+        ToolAnswer TransportPeer Unanswered Unofficial check_event_store check_transport connect
+        jumping_backend make_call mock_next
     """,
 }
 """What users and packs import; a change here is a change of the public interface."""

@@ -127,6 +127,47 @@ class Silent(Honest):
             await super().send(frame)
 
 
+class Deaf(Honest):
+    """Carries no answer of the client."""
+
+    async def send(self, frame):
+        if b'"result"' not in frame and b"inputResponses" not in frame:
+            await super().send(frame)
+
+
+class Overtaking(Honest):
+    """Gives a question before the progress that came before it."""
+
+    kept = due = b""
+
+    async def receive(self):
+        if self.due:
+            due, self.due = self.due, b""
+            return due
+
+        frame = await self.stream.receive()
+        if b'"progress":2' in frame and b'"asking"' in frame:
+            self.kept, frame = frame, await self.stream.receive()
+
+        if b"roots/list" in frame:
+            self.due, self.kept = self.kept, b""
+
+        return frame
+
+
+class Crossed(Honest):
+    """Gives each answer to whichever client asks for one first."""
+
+    first = None
+
+    def __init__(self, stream):
+        super().__init__(stream)
+        Crossed.first = Crossed.first or stream
+
+    async def receive(self):
+        return await Crossed.first.receive()
+
+
 def opener(kind) -> OpenTransport:
     """Give what opens a transport of *kind*."""
 
@@ -161,6 +202,24 @@ async def test_a_transport_that_breaks_the_contract_is_found(kind, check):
     """The error names the check, and a transport that hangs is found as well."""
     with pytest.raises(ContractBroken, match=check) as caught:
         await check_transport(opener(kind))
+
+    assert caught.value.check == check
+
+
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    [
+        (Deaf, "questions"),
+        (Overtaking, "questions in order"),
+        (Lingering, "abandoned question"),
+        (Crossed, "same ids"),
+    ],
+)
+async def test_a_transport_that_loses_questions_is_found(monkeypatch, kind, check):
+    """In the legacy era, where they are requests of the server."""
+    monkeypatch.setattr(Crossed, "first", None)
+    with pytest.raises(ContractBroken, match=check) as caught:
+        await check_transport(opener(kind), era="legacy", checks=[check])
 
     assert caught.value.check == check
 

@@ -140,6 +140,49 @@ async def test_answers():
         assert answer.wire["content"] == answer.content
 
 
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_everything_that_a_server_offers(era):
+    """Each is called and listed in one line, lists over all pages."""
+    server = Server("test", page_size=2)
+    for number in range(3):
+        server.resource(f"note://{number}", name=f"n{number}")(lambda: "noted")
+        server.prompt(name=f"p{number}")(lambda who="you": f"Hello, {who}")
+        server.resource(f"t{number}://{{key}}", name=f"t{number}")(lambda key: key)
+
+    server.complete("p0", "who")(lambda value, arguments: [f"{value}da", *arguments.values()])
+    server.complete("t0://{key}", "key")(lambda value, arguments: [f"{value}1"])
+    async with connect(server, era=era) as peer:
+        assert [each["uri"] for each in await peer.list_resources()] == [
+            f"note://{number}" for number in range(3)
+        ]
+        assert len(await peer.list_templates()) == 3
+        assert [each["name"] for each in await peer.list_prompts()] == ["p0", "p1", "p2"]
+        read = await peer.read_resource("note://1")
+        assert (read.text, read.contents[0]["uri"]) == ("noted", "note://1")
+        assert read.wire["contents"] == read.contents
+        got = await peer.get_prompt("p0", {"who": "Ada"})
+        assert (got.text, got.messages[0]["role"]) == ("Hello, Ada", "user")
+        assert got.wire["messages"] == got.messages
+        assert (await peer.get_prompt("p1")).text == "Hello, you"
+        found = await peer.complete("who", "A", prompt="p0", arguments={"x": "y"})
+        assert found["values"] == ["Ada", "y"]
+        assert (await peer.complete("key", template="t0://{key}"))["values"] == ["1"]
+        for both in ({}, {"prompt": "p0", "template": "t0://{key}"}):
+            with pytest.raises(TypeError, match="either"):
+                await peer.complete("key", **both)
+
+
+async def test_close(server):
+    """The server does what it owes before it closes its side."""
+    async with connect(server) as peer:
+        id = await peer.start("tools/call", {"name": "add", "arguments": {"a": 1, "b": 1}})
+        await peer.close()
+        assert peer.closed
+        assert (await peer.answer(id))["result"]["structuredContent"] == {"result": 2}
+        with pytest.raises(ConnectionError):
+            await peer.answer(7)
+
+
 async def test_notifications(server):
     """What the server sends beside its answers is kept, in order."""
     async with connect(server) as peer:

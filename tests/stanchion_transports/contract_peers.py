@@ -122,7 +122,7 @@ class HttpPeer(TransportPeer):
 
         params = message.get("params", {})
         if "io.modelcontextprotocol/protocolVersion" not in params.get("_meta", {}):
-            return self._session, message.get("id", message["method"])
+            return self._session, message.get("id") or message["method"]
 
         version = params["_meta"]["io.modelcontextprotocol/protocolVersion"]
         fields = {"mcp-protocol-version": version, "mcp-method": message["method"]}

@@ -11,8 +11,13 @@ from . import contract_peers
 ANY_LOOP = ["memory", "pipes", "stdio_socket", "websocket"]
 UVICORN = ["http", "http_unix", "sse"]  # which runs on asyncio only
 
-NO_STREAM = ["answers", "concurrency", "cancellation", "slow reader", "bad frame", "close"]
+NO_STREAM = [
+    *("answers", "concurrency", "cancellation", "same ids", "slow reader", "bad frame", "close")
+]
 """What a transport owes that cannot send anything before an answer."""
+
+ROUNDS = ["questions"]
+"""What it owes a modern client besides, whose questions come as answers."""
 
 ON_ASYNCIO = pytest.mark.parametrize(
     "anyio_backend",
@@ -40,8 +45,13 @@ async def test_contract_over_uvicorn(transport, era, check):
     await check_transport(getattr(contract_peers, transport), era=era, checks=[check])
 
 
-@pytest.mark.parametrize("check", NO_STREAM)
-@ERAS
+@pytest.mark.parametrize(
+    ("era", "check"),
+    [
+        *(("modern", check) for check in [*NO_STREAM, *ROUNDS]),
+        *(("legacy", check) for check in NO_STREAM),
+    ],
+)
 @ON_ASYNCIO
 async def test_contract_without_streams(era, check):
     """JSON-only HTTP does what it can: all but what would come before an answer."""
