@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from .bus import Bus, Change, Topic
-from .call import EMPTY, Call, Send
+from .call import EMPTY, Call
 from .catalog import Catalog, Entry
 from .errors import InvalidParams, Unavailable
 from .listener import MAX_URI_LENGTH, MAX_URIS, Listener
 from .results import PlainResult, Result
+from .telling import Send
 from .wire import encode_notification
 
 if TYPE_CHECKING:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from .bus import Change
-from .call import Call, Send
+from .call import Call
+from .protocol import ELICITATION_COMPLETE
+from .telling import Send
 from .wire import encode_notification
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ LISTS: Final = ("tools", "prompts", "resources")
 
 MAX_URIS: Final = 1000
 """Resources that one listener hears of."""
+
+MAX_PAGES: Final = 128
+"""Pages whose end one peer may still be told; of more, the oldest is forgotten."""
 
 MAX_URI_LENGTH: Final = 2048
 """Characters of the URI of one that a legacy peer hears of."""
@@ -39,7 +44,17 @@ class Listener:
         uris: The resources that it wants to hear of.
     """
 
-    __slots__ = ("_changes", "_closed", "_due", "_meta", "_wake", "call", "topics", "uris")
+    __slots__ = (
+        "_changes",
+        "_closed",
+        "_due",
+        "_meta",
+        "_pages",
+        "_wake",
+        "call",
+        "topics",
+        "uris",
+    )
 
     def __init__(
         self,
@@ -66,9 +81,25 @@ class Listener:
         self._due: dict[tuple[str, str], None] = {}  # in the order in which they came
         self._wake = anyio.Event()
         self._closed = False
+        self._pages: dict[str, None] = {}  # the ids of those whose end it is told, oldest first
+
+    def expect(self, page: str) -> None:
+        """Have the peer be told once the page with this id has done its work."""
+        self._pages[page] = None
+        if len(self._pages) > MAX_PAGES:
+            del self._pages[next(iter(self._pages))]
 
     def offer(self, change: Change) -> None:
         """Note *change*, if the peer asked for such and may see what it is about."""
+        if change.topic == "page":
+            # Only to whom the page was given, and once (MCP 2025-11-25, client/elicitation).
+            if change.key in self._pages:
+                del self._pages[change.key]
+                self._due[change.topic, change.key] = None
+                self._wake.set()
+
+            return
+
         updated = change.topic == "updated"
         due = (change.topic, change.key if updated else "")
         wanted = change.key in self.uris if updated else change.topic in self.topics
@@ -87,10 +118,10 @@ class Listener:
         """Send what is due, one message after the other, until `close`."""
         while True:
             while self._due:
-                topic, uri = next(iter(self._due))
+                topic, key = next(iter(self._due))
                 # Before it is sent: what changes meanwhile is due again.
-                del self._due[topic, uri]
-                await send(self._frame(topic, uri))
+                del self._due[topic, key]
+                await send(self._frame(topic, key))
 
             if self._closed:
                 return
@@ -106,9 +137,12 @@ class Listener:
             logger.exception("a layer failed to say who may see %.130r", change.key)
             return False
 
-    def _frame(self, topic: str, uri: str) -> bytes:
+    def _frame(self, topic: str, key: str) -> bytes:
+        if topic == "page":
+            return encode_notification(ELICITATION_COMPLETE, {"elicitationId": key})
+
         if topic == "updated":
-            return encode_notification("notifications/resources/updated", self._tagged(uri=uri))
+            return encode_notification("notifications/resources/updated", self._tagged(uri=key))
 
         return encode_notification(f"notifications/{topic}/list_changed", self._tagged() or None)
 

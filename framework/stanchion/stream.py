@@ -9,9 +9,9 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from .call import Send
 from .errors import ProtocolError
 from .peer import Connection
+from .telling import Send
 from .wire import Message, Request, decode, encode_error
 
 if TYPE_CHECKING:
