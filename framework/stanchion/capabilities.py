@@ -30,7 +30,8 @@ def check_capabilities(call: Call, asks: Mapping[str, Ask[Any]]) -> None:
         )
         for name, features in ask.required.items():
             declared = None if unknown else peer.capabilities.get(name)
-            lacking = _lacking(name, _known_to(peer, name, features), declared)
+            wanted = features if unknown else _known_to(peer, name, features)
+            lacking = _lacking(name, wanted, declared)
             if lacking is not None:
                 missing.setdefault(name, {}).update(lacking)
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import orjson
+
 from .asks import ELICITATION, ROOTS, SAMPLING, Ask
 from .elicitation import read_action
-from .errors import AskFailed, InvalidParams
+from .errors import AskFailed, Fault, InvalidParams, InvalidResult
+from .jsonvalue import faults_of
 from .roots import read_roots
 from .sampling import read_sampled
 
 if TYPE_CHECKING:
     from .call import Call
+
+MAX_STATE: Final = 256 * 1024
+"""Bytes of JSON that a handler may leave in `InputRequired.state` for its next round."""
 
 _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], object]]] = MappingProxyType(
     {ELICITATION: read_action, SAMPLING: read_sampled, ROOTS: read_roots}
@@ -82,3 +89,38 @@ def check_response(key: str, method: str, answer: Mapping[str, Any]) -> None:
         _READERS[method](answer)
     except AskFailed as error:
         raise InvalidParams(f"params.inputResponses[{key!r}]: {error.message}") from error
+
+
+def binding_of(call: Call, server: str) -> bytes:
+    """Name what the state of *call* is bound to: who asks what of which server.
+
+    Raises:
+        InvalidParams: The parameters are nested too deep to be named.
+    """
+    left_out = ("_meta", "inputResponses", "requestState")
+    params = {key: value for key, value in call.params.items() if key not in left_out}
+    identity = None if call.principal is None else call.principal.identity
+    try:
+        bound = orjson.dumps([server, identity, call.method, params], option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        raise InvalidParams("params are nested too deep for a call that asks") from None
+
+    return hashlib.sha256(bound).digest()
+
+
+def encode_state(state: Any) -> bytes:
+    """Write what a handler leaves for its next round.
+
+    Raises:
+        InvalidResult: It is no JSON, or too large.
+    """
+    try:
+        encoded = orjson.dumps(state)
+    except TypeError as error:
+        raise InvalidResult(list(faults_of(state, "/state"))) from error
+
+    if len(encoded) > MAX_STATE:
+        problem = f"has {len(encoded)} bytes as JSON, and the client carries at most {MAX_STATE}"
+        raise InvalidResult([Fault("/state", problem)])
+
+    return encoded

@@ -13,7 +13,6 @@ Source: MCP 2026-07-28, server/utilities/mrtr (SEP-2322).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +22,16 @@ from .asks import Ask
 from .capabilities import check_capabilities
 from .errors import (
     AskFailed,
-    Fault,
     InvalidParams,
-    InvalidResult,
     Unavailable,
     UrlElicitationRequired,
     call_error_in,
 )
 from .input_needed import InputNeeded, needed_in
-from .jsonvalue import faults_of
 from .legacy_asks import ask_legacy, expect_end
 from .protocol import TARGET_PARAMS, Era
 from .results import InputRequired, Result
-from .round import Round, check_response, responses_of
+from .round import Round, binding_of, check_response, encode_state, responses_of
 from .sealed import MAX_SEALED_LENGTH
 
 if TYPE_CHECKING:
@@ -45,9 +41,6 @@ if TYPE_CHECKING:
 
 MAX_LEGACY_ROUNDS = 100
 """Times that a handler which drives rounds by hand is run again for one legacy call."""
-
-MAX_STATE = 256 * 1024
-"""Bytes of JSON that a handler may leave in `InputRequired.state` for its next round."""
 
 
 class Rounds:
@@ -158,8 +151,8 @@ class Rounds:
             raise Unavailable(f"the client cannot be asked during {call.method}", policy="asks")
 
         asked = {key: [ask.method, ask.digest] for key, ask in result.asks.items()}
-        state = orjson.Fragment(_encode_state(result.state))
-        binding = self._binding(call)
+        state = orjson.Fragment(encode_state(result.state))
+        binding = binding_of(call, self._server)
         try:
             sealed = self._seal.seal([self.round_of(call).answers, asked, state], binding)
         except TypeError:
@@ -181,27 +174,13 @@ class Rounds:
         if not isinstance(sealed, str):
             raise InvalidParams("params.requestState must be a string")
 
-        answers, asked, state = self._seal.open(sealed, self._binding(call))
+        answers, asked, state = self._seal.open(sealed, binding_of(call, self._server))
         for key, (method, digest) in asked.items():
             if key in responses:
                 check_response(key, method, responses[key])
                 answers[key] = [digest, responses[key]]
 
         return Round(answers, state)
-
-    def _binding(self, call: Call) -> bytes:
-        """Name what the state of *call* is bound to."""
-        left_out = ("_meta", "inputResponses", "requestState")
-        params = {key: value for key, value in call.params.items() if key not in left_out}
-        identity = None if call.principal is None else call.principal.identity
-        try:
-            bound = orjson.dumps(
-                [self._server, identity, call.method, params], option=orjson.OPT_SORT_KEYS
-            )
-        except TypeError:
-            raise InvalidParams("params are nested too deep for a call that asks") from None
-
-        return hashlib.sha256(bound).digest()
 
     def around(self, endpoint: Layer) -> Layer:
         """Put around an innermost *endpoint* what makes its handlers able to ask."""
@@ -247,7 +226,7 @@ class Rounds:
                 return result
 
             check_capabilities(call, result.asks)
-            state = _encode_state(result.state)
+            state = encode_state(result.state)
             for key, answer in (await ask_legacy(call, result.asks)).items():
                 known.answers[key] = [result.asks[key].digest, answer]
 
@@ -256,21 +235,3 @@ class Rounds:
             result = await endpoint(next)
 
         raise Unavailable("the call asks the client without end", policy="asks")
-
-
-def _encode_state(state: Any) -> bytes:
-    """Write what a handler leaves for its next round.
-
-    Raises:
-        InvalidResult: It is no JSON, or too large.
-    """
-    try:
-        encoded = orjson.dumps(state)
-    except TypeError as error:
-        raise InvalidResult(list(faults_of(state, "/state"))) from error
-
-    if len(encoded) > MAX_STATE:
-        problem = f"has {len(encoded)} bytes as JSON, and the client carries at most {MAX_STATE}"
-        raise InvalidResult([Fault("/state", problem)])
-
-    return encoded
