@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from .asks import Ask
 from .errors import MissingCapability
 from .peer import Peer
-from .protocol import FIELD_SINCE, SERVER_REQUESTS, Era, at_least
+from .protocol import FIELD_SINCE, SERVER_REQUESTS, VERSIONS, Era, at_least
 
 if TYPE_CHECKING:
     from .call import Call
@@ -44,7 +44,7 @@ def _known_to(peer: Peer, name: str, features: Mapping[str, Any]) -> Mapping[str
     return {
         feature: {}
         for feature in features
-        if at_least(peer.version, FIELD_SINCE[f"{name}.{feature}"])
+        if at_least(peer.version, FIELD_SINCE.get(f"{name}.{feature}", VERSIONS[0]))
     }
 
 

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from .call import Call
 
 
-async def ask_legacy(call: Call, asks: Mapping[str, Ask[Any]]) -> dict[str, dict[str, Any]]:
-    """Ask all of *asks* side by side; gives the raw answers, each of which its question can read.
+async def ask_legacy(
+    call: Call, asks: Mapping[str, Ask[Any]]
+) -> dict[str, tuple[dict[str, Any], Any]]:
+    """Ask all of *asks* side by side; gives each answer as it came, and as its question reads it.
 
     Raises:
         AskFailed: The peer gave an error, or its answer does not fit.
@@ -26,12 +28,11 @@ async def ask_legacy(call: Call, asks: Mapping[str, Ask[Any]]) -> dict[str, dict
     """
     # All of them before any is sent: what cannot be asked must not leave half of it asked.
     shaped = {key: ask.params_for(call.peer.version) for key, ask in asks.items()}
-    answers: dict[str, dict[str, Any]] = {}
+    answers: dict[str, tuple[dict[str, Any], Any]] = {}
 
     async def one(key: str, ask: Ask[Any]) -> None:
         answer = await _send(call, ask, shaped[key])
-        ask.read(answer)
-        answers[key] = answer
+        answers[key] = answer, ask.read(answer)
 
     if len(asks) == 1:
         for key, ask in asks.items():

@@ -74,8 +74,8 @@ class Rounds:
         """
         check_capabilities(call, asks)
         if call.peer.era is Era.LEGACY:
-            raw = await ask_legacy(call, asks)
-            return {key: ask.read(raw[key]) for key, ask in asks.items()}
+            given = await ask_legacy(call, asks)
+            return {key: read for key, (_, read) in given.items()}
 
         if call.method not in TARGET_PARAMS:
             raise Unavailable(f"the client cannot be asked during {call.method}", policy="asks")
@@ -227,7 +227,7 @@ class Rounds:
 
             check_capabilities(call, result.asks)
             state = encode_state(result.state)
-            for key, answer in (await ask_legacy(call, result.asks)).items():
+            for key, (answer, _) in (await ask_legacy(call, result.asks)).items():
                 known.answers[key] = [result.asks[key].digest, answer]
 
             # Read back, so that a handler finds the same in both eras.

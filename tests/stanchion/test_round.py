@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from stanchion import (
+    Ask,
     Call,
     ElicitForm,
     InputRequired,
@@ -273,3 +274,26 @@ async def test_a_question_that_cannot_be_made_is_the_authors_fault(caplog):
         assert answer.text.startswith("Internal error")
 
     assert "messages[0]: the role" in caplog.text
+
+
+async def test_a_question_of_ones_own_reads_its_own_answer():
+    """Whatever its method and the feature that it needs are called."""
+
+    class Mood(Ask):
+        def __init__(self):
+            super().__init__("mood/ask", {}, {"elicitation": {"mood": {}}})
+
+        def read(self, answer):
+            return answer["mood"]
+
+    server = Server("asking")
+
+    @server.tool
+    async def mood(call: Call) -> str:
+        return (await call.ask({"mood": Mood()}))["mood"]
+
+    async with connect(server, capabilities={"elicitation": {"mood": {}}}) as peer:
+        first = await peer.request("tools/call", {"name": "mood"})
+        params = {"name": "mood", "requestState": first["requestState"]}
+        params["inputResponses"] = {"mood": {"mood": "good"}}
+        assert (await peer.request("tools/call", params))["content"][0]["text"] == "good"
