@@ -7,7 +7,9 @@ General layout, from the ground up; a module imports only from those above it:
     protocol, gate            MCP as tables, and the pure functions that read them
     content, streaming        blocks for the model, in results and while a call still runs
     log_floor                 which log messages a client wants
-    asks, forms               what a server may ask a client
+    asks, forms               what a server may ask a client: elicitation, sampling, roots
+    form_versions, sampling_messages  the same as older versions have it, and what is checked
+    telling, asking           what a call tells and asks its client
     peer, call, results       what travels: who asks, what is asked, what is answered
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains
@@ -17,7 +19,9 @@ General layout, from the ground up; a module imports only from those above it:
     background, notifications handlers of what clients tell, beside the calls
     names, custom_method      what a server has that the protocol does not
     features                  the protocol's features, one file each
-    pending, sealed, rounds   questions to the client, and their answers, in both eras
+    capabilities              what a client can be asked
+    pending, legacy_asks      questions to a legacy client
+    sealed, round, rounds     the rounds of a modern one, and what is the same in both eras
     edge                      the one place where results and errors become the wire
     compose, mount            tools made of others, and servers inside servers
     redaction, sensitive      secrets out of what is logged
@@ -31,18 +35,10 @@ This package imports none of `stanchion_middleware`, `stanchion_transports` and
 from __future__ import annotations
 
 from .asks import Ask as Ask
-from .asks import Elicited as Elicited
-from .asks import ElicitForm as ElicitForm
-from .asks import ElicitUrl as ElicitUrl
-from .asks import ListRoots as ListRoots
-from .asks import Root as Root
-from .asks import Sample as Sample
-from .asks import Sampled as Sampled
 from .bus import Bus as Bus
 from .bus import Change as Change
 from .bus import MemoryBus as MemoryBus
 from .call import Call as Call
-from .call import Send as Send
 from .call import State as State
 from .call import StateKey as StateKey
 from .cancellation import is_cancellation as is_cancellation
@@ -71,6 +67,9 @@ from .contents import ResourceResult as ResourceResult
 from .debug import LayerMisuse as LayerMisuse
 from .edge import NO_REPLY as NO_REPLY
 from .edge import Reply as Reply
+from .elicitation import Elicited as Elicited
+from .elicitation import ElicitForm as ElicitForm
+from .elicitation import ElicitUrl as ElicitUrl
 from .errors import AskFailed as AskFailed
 from .errors import CallError as CallError
 from .errors import ChainFrozen as ChainFrozen
@@ -105,6 +104,7 @@ from .errors import Unavailable as Unavailable
 from .errors import UnenforcedPolicy as UnenforcedPolicy
 from .errors import UnknownTarget as UnknownTarget
 from .errors import UnsupportedVersion as UnsupportedVersion
+from .errors import UrlElicitationRequired as UrlElicitationRequired
 from .errors import call_error_in as call_error_in
 from .event_store import Event as Event
 from .event_store import EventStore as EventStore
@@ -112,6 +112,7 @@ from .event_store import MemoryEventStore as MemoryEventStore
 from .faults import escape_pointer as escape_pointer
 from .gate import era_of_message as era_of_message
 from .gate import http_status as http_status
+from .input_needed import InputNeeded as InputNeeded
 from .jsonvalue import json_depth as json_depth
 from .jsonvalue import json_size as json_size
 from .log_floor import LogFloor as LogFloor
@@ -149,7 +150,10 @@ from .results import PageResult as PageResult
 from .results import PlainResult as PlainResult
 from .results import Result as Result
 from .results import ToolResult as ToolResult
-from .rounds import InputNeeded as InputNeeded
+from .roots import ListRoots as ListRoots
+from .roots import Root as Root
+from .sampling import Sample as Sample
+from .sampling import Sampled as Sampled
 from .server import Server as Server
 from .session import Session as Session
 from .stream import serve_stream as serve_stream
@@ -157,6 +161,7 @@ from .streaming import META_CONTENT as META_CONTENT
 from .streaming import Stream as Stream
 from .target import Kind as Kind
 from .target import Target as Target
+from .telling import Send as Send
 from .threads import Threads as Threads
 from .tool import Tool as Tool
 from .wire import Message as Message

@@ -18,8 +18,9 @@ MAX_SUBSCRIBERS: Final = 1024
 
 logger = logging.getLogger("stanchion.bus")
 
-Topic: TypeAlias = Literal["tools", "prompts", "resources", "updated"]
-"""Which list has changed, or `updated` where what a resource holds has."""
+Topic: TypeAlias = Literal["tools", "prompts", "resources", "updated", "page"]
+"""Which list has changed, `updated` where what a resource holds has, or `page` where a page that a
+user was asked to open has done its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Change:
 
     Attributes:
         topic: What has changed.
-        key: The name, the URI or the URI template of what it is about.
+        key: The name, the URI, the URI template or the page's id of what it is about.
         entries: What stood and now stands under the key, where the change was made in this
             process; a bus that leads out of it leaves them behind.
     """

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from .bus import Bus, Change, Topic
-from .call import EMPTY, Call, Send
+from .call import EMPTY, Call
 from .catalog import Catalog, Entry
 from .errors import InvalidParams, Unavailable
 from .listener import MAX_URI_LENGTH, MAX_URIS, Listener
 from .protocol import Era
 from .results import PlainResult, Result
+from .telling import Send
 from .wire import encode_notification
 
 if TYPE_CHECKING:
@@ -105,7 +106,9 @@ class Changes:
         listener = session.listener
         if listener is None or listener.is_closed:
             uris = () if listener is None else listener.uris
-            listener = session.listener = Listener(self, call.as_viewer(), uris=uris)
+            listener = session.listener = Listener(
+                self, call.as_viewer(), uris=uris, pages=session.pages
+            )
             self._connected.add(listener)
         else:
             listener.call = call.as_viewer()

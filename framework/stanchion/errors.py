@@ -20,6 +20,7 @@
         │   │   └── UnknownTarget     no such tool, resource or prompt
         │   ├── HeaderMismatch        -32020
         │   ├── MissingCapability     -32021
+        │   ├── UrlElicitationRequired  -32042, legacy only
         │   └── UnsupportedVersion    -32022
         ├── Refusal                   a layer says no
         │   ├── Unauthenticated       401
@@ -42,9 +43,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from .outcome import Outcome
+from .protocol import V2025_11_25
+
+if TYPE_CHECKING:
+    from .elicitation import ElicitUrl
 
 
 class StanchionError(Exception):
@@ -262,6 +267,35 @@ class MissingCapability(ProtocolError):
             detail={"requiredCapabilities": dict(required)},
         )
         self.required = required
+
+
+class UrlElicitationRequired(ProtocolError):
+    """Raised by a handler whose user must open pages before the call can be done.
+
+    A legacy client is told so, and calls again once they are open. A modern one, which has no such
+    error, is asked to open them in an `input_required` round, and the handler runs again; if it
+    raises this again, the client is asked again. A client that opens no pages is refused with
+    `MissingCapability`.
+
+    Source: MCP 2025-11-25, client/elicitation, "URL Elicitation Required Error".
+
+    Attributes:
+        pages: What is to be opened. Give each an id of your own, to tell its end with
+            `Server.notify_elicitation_complete`.
+
+    Raises:
+        TypeError: There is no page.
+    """
+
+    code = -32042
+
+    def __init__(self, *pages: ElicitUrl, message: str = "The user must open a page first") -> None:
+        if not pages:
+            raise TypeError("UrlElicitationRequired needs a page")
+
+        wired = [page.params_for(V2025_11_25) for page in pages]
+        super().__init__(message, detail={"elicitations": wired})
+        self.pages = pages
 
 
 class UnsupportedVersion(ProtocolError):

@@ -16,8 +16,14 @@ from pydantic import BaseModel, ValidationError
 
 from .errors import AskFailed, ConfigurationError, Fault
 from .faults import faults_in
-from .jsonvalue import JsonSchema
+from .jsonvalue import JsonSchema, json_depth
 from .schema import SchemaWriter
+
+MAX_DEPTH = 2
+"""How deep what is filled in is nested: an object of scalars and of lists of choices."""
+
+MAX_FAULTS = 20
+"""Faults of one form that are named; a list of choices can hold any number."""
 
 SCALARS = frozenset({"string", "number", "integer", "boolean"})
 
@@ -43,8 +49,12 @@ class Form:
             raise AskFailed("the form was accepted without content")
 
         filled = cast("dict[str, Any]", content)
+        # Fields hold scalars and lists of them; nothing below is let down into what is deeper.
+        if json_depth(filled, MAX_DEPTH) > MAX_DEPTH:
+            raise AskFailed("the form's content is nested deeper than a form is")
+
         if faults := self._faults(filled):
-            raise AskFailed("; ".join(map(str, faults)))
+            raise AskFailed(_words(faults))
 
         return filled
 
@@ -66,7 +76,13 @@ class ModelForm(Form):
         try:
             return self._model.model_validate_json(orjson.dumps(filled), strict=True)
         except ValidationError as error:
-            raise AskFailed("; ".join(map(str, faults_in(error, filled)))) from error
+            raise AskFailed(_words(faults_in(error, filled))) from error
+
+
+def _words(faults: list[Fault]) -> str:
+    named = [str(fault)[:200] for fault in faults[:MAX_FAULTS]]
+    more = len(faults) - len(named)
+    return "; ".join([*named, f"and {more} more"] if more else named)
 
 
 def form_of(schema: type[Any] | Mapping[str, Any]) -> Form:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from .call import EMPTY, Call, Send
+from .call import EMPTY, Call
 from .cancellation import is_cancellation
 from .catalog import Entry
 from .chain import Layer, Link, Next
@@ -31,6 +31,7 @@ from .errors import (
     MethodNotFound,
     ProtocolError,
     Unavailable,
+    UrlElicitationRequired,
     call_error_in,
 )
 from .features import features_of
@@ -51,6 +52,7 @@ from .results import InputRequired, Result
 from .rounds import Rounds
 from .subscription import KINDS, Subscription
 from .target import Target
+from .telling import Send
 from .wire import (
     Message,
     Notification,
@@ -338,6 +340,12 @@ class Kernel:
 
     def _fail(self, call: Call, error: BaseException) -> Reply:
         """Answer *call* with *error*, whatever else goes wrong on the way there."""
+        if isinstance(error, UrlElicitationRequired):
+            try:
+                return self._ask_first(call, error)
+            except Exception as second:  # noqa: BLE001 # answered below
+                error = second
+
         try:
             _log(call, error)
         except BaseException as second:  # noqa: BLE001 # a log handler must not cost the answer
@@ -348,6 +356,12 @@ class Kernel:
         except BaseException as second:  # noqa: BLE001 # a peer without an answer waits for ever
             _report(call, second)
             return self._edge.last_resort(call)
+
+    def _ask_first(self, call: Call, required: UrlElicitationRequired) -> Reply:
+        """Ask a modern peer what a layer has raised; raises what else it is to be told."""
+        result = self._rounds.open_first(call, required)
+        self._rounds.seal(call, result)
+        return self._edge.result(call, result)
 
     def _notification(
         self,

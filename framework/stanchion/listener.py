@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from .bus import Change
-from .call import Call, Send
+from .call import Call
+from .protocol import ELICITATION_COMPLETE
+from .telling import Send
 from .wire import encode_notification
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ LISTS: Final = ("tools", "prompts", "resources")
 
 MAX_URIS: Final = 1000
 """Resources that one listener hears of."""
+
+MAX_DUE: Final = 2 * MAX_URIS
+"""Messages that wait for one peer: those of all that it asked for, and the ends of pages."""
 
 MAX_URI_LENGTH: Final = 2048
 """Characters of the URI of one that a legacy peer hears of."""
@@ -45,6 +50,7 @@ class Listener:
         "_closed",
         "_due",
         "_meta",
+        "_pages",
         "_runner",
         "_wake",
         "call",
@@ -59,6 +65,8 @@ class Listener:
         topics: Iterable[str] = LISTS,
         uris: Iterable[str] = (),
         meta: Mapping[str, Any] | None = None,
+        *,
+        pages: dict[str, None] | None = None,
     ) -> None:
         """Describe a listener.
 
@@ -68,6 +76,7 @@ class Listener:
             topics: The lists that it wants to hear of.
             uris: The resources that it wants to hear of.
             meta: What each message carries in `_meta`, or None.
+            pages: The ids of the pages whose end it is still to be told, which its session keeps.
         """
         self.call = call
         self.topics = frozenset(topics)
@@ -78,6 +87,7 @@ class Listener:
         self._wake = anyio.Event()
         self._closed = False
         self._runner: object = None
+        self._pages = {} if pages is None else pages
 
     @property
     def is_closed(self) -> bool:
@@ -86,6 +96,15 @@ class Listener:
 
     def offer(self, change: Change) -> None:
         """Note *change*, if the peer asked for such and may see what it is about."""
+        if change.topic == "page":
+            # Only to whom the page was given, and once (MCP 2025-11-25, client/elicitation).
+            if change.key in self._pages and len(self._due) < MAX_DUE:
+                del self._pages[change.key]
+                self._due[change.topic, change.key] = None
+                self._wake.set()
+
+            return
+
         updated = change.topic == "updated"
         due = (change.topic, change.key if updated else "")
         wanted = change.key in self.uris if updated else change.topic in self.topics
@@ -97,7 +116,7 @@ class Listener:
 
     def offer_all(self) -> None:
         """Make all that the peer asked for due, because it may have missed any of it."""
-        self._due = dict.fromkeys([(topic, "") for topic in LISTS if topic in self.topics])
+        self._due |= dict.fromkeys([(topic, "") for topic in LISTS if topic in self.topics])
         self._due |= dict.fromkeys([("updated", uri) for uri in self.uris])
         self._wake.set()
 
@@ -120,10 +139,10 @@ class Listener:
         """Send what is due, one message after the other, until `close` or `take_over`."""
         while self._runner is runner:
             while self._due and self._runner is runner:
-                topic, uri = next(iter(self._due))
+                topic, key = next(iter(self._due))
                 # Before it is sent: what changes meanwhile is due again.
-                del self._due[topic, uri]
-                await send(self._frame(topic, uri))
+                del self._due[topic, key]
+                await send(self._frame(topic, key))
 
             if self._closed:
                 return
@@ -141,9 +160,12 @@ class Listener:
             logger.exception("a layer failed to say who may see %.130r", change.key)
             return False
 
-    def _frame(self, topic: str, uri: str) -> bytes:
+    def _frame(self, topic: str, key: str) -> bytes:
+        if topic == "page":
+            return encode_notification(ELICITATION_COMPLETE, {"elicitationId": key})
+
         if topic == "updated":
-            return encode_notification("notifications/resources/updated", self._tagged(uri=uri))
+            return encode_notification("notifications/resources/updated", self._tagged(uri=key))
 
         return encode_notification(f"notifications/{topic}/list_changed", self._tagged() or None)
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import anyio
 
-from .call import Send
 from .errors import AskFailed, Unavailable
+from .telling import Send
 from .wire import Response, encode_notification, encode_request
 
 MAX_PENDING = 128

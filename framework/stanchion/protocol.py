@@ -87,6 +87,8 @@ HEADER_PARAM_PREFIX: Final = "mcp-param-"
 HEADER_SESSION: Final = "mcp-session-id"
 HEADER_LAST_EVENT: Final = "last-event-id"
 
+ELICITATION_COMPLETE: Final = "notifications/elicitation/complete"
+
 # JSON-RPC and MCP error codes.
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -248,7 +250,7 @@ SERVER_NOTIFICATION_METHODS: Final = (
     Method("notifications/resources/list_changed", VERSIONS),
     Method("notifications/tools/list_changed", VERSIONS),
     Method("notifications/prompts/list_changed", VERSIONS),
-    Method("notifications/elicitation/complete", (V2025_11_25,)),
+    Method(ELICITATION_COMPLETE, (V2025_11_25,), (Param("elicitationId", str),)),
     Method("notifications/tasks/status", (V2025_11_25,), _TASK),
     Method("notifications/subscriptions/acknowledged", MODERN_VERSIONS),
     Method("notifications/tasks", MODERN_VERSIONS, _TASK),
@@ -294,6 +296,15 @@ FIELD_SINCE: Final = MappingProxyType(
         "result.structuredContent": V2025_06_18,
         "content.audio": V2025_03_26,
         "content.resource_link": V2025_06_18,
+        "elicitation.url": V2025_11_25,
+        "elicitation.form": V2025_11_25,  # as a capability: forms are what it stood for before
+        "sampling.tools": V2025_11_25,
+        "sampling.context": V2025_11_25,  # as a capability: sampling included it before
+        "sampling.content.list": V2025_11_25,
+        "form.$schema": V2025_11_25,
+        "form.array": V2025_11_25,
+        "form.default": V2025_11_25,  # but of a boolean
+        "form.oneOf": V2025_11_25,
         "implementation.title": V2025_06_18,
         "implementation.description": V2025_11_25,
         "implementation.icons": V2025_11_25,

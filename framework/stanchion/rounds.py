@@ -13,18 +13,26 @@ Source: MCP 2026-07-28, server/utilities/mrtr (SEP-2322).
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import anyio
 import orjson
 
-from .asks import Ask, check_shape
-from .errors import AskFailed, InvalidParams, MissingCapability, Unavailable, call_error_in
-from .pending import Pending
-from .protocol import SERVER_REQUESTS, TARGET_PARAMS, Era, at_least
+from .asks import Ask
+from .capabilities import check_capabilities
+from .errors import (
+    AskFailed,
+    InvalidParams,
+    Unavailable,
+    UrlElicitationRequired,
+    call_error_in,
+)
+from .input_needed import InputNeeded, needed_in
+from .legacy_asks import ask_legacy, expect_end
+from .protocol import TARGET_PARAMS, Era
 from .results import InputRequired, Result
+from .round import Round, binding_of, check_response, encode_state, responses_of
+from .sealed import MAX_SEALED_LENGTH
 
 if TYPE_CHECKING:
     from .call import Call
@@ -33,53 +41,6 @@ if TYPE_CHECKING:
 
 MAX_LEGACY_ROUNDS = 100
 """Times that a handler which drives rounds by hand is run again for one legacy call."""
-
-
-class InputNeeded(BaseException):
-    """Leaves a handler whose question has no answer yet.
-
-    No error, so that a handler's `except Exception` lets it pass.
-
-    The innermost layer makes an `InputRequired` of it. A layer that asks for itself, further out,
-    does the same: `except InputNeeded as needed: return needed.result`.
-
-    Attributes:
-        result: What the call is answered.
-    """
-
-    def __init__(self, asks: Mapping[str, Ask[Any]]) -> None:
-        super().__init__(f"the client must first answer: {', '.join(asks)}")
-        self.result = InputRequired(asks)
-
-
-class Round:
-    """What one call knows of earlier rounds.
-
-    Attributes:
-        answers: `{key: [digest of the question, answer]}`.
-        state: What a handler by hand has left for this round, or None.
-        ahead: Answers that came without a state to say what they answer.
-    """
-
-    __slots__ = ("ahead", "answers", "state")
-
-    def __init__(
-        self,
-        answers: dict[str, list[Any]] | None = None,
-        state: Any = None,
-        ahead: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.answers = answers or {}
-        self.state = state
-        self.ahead = ahead or {}
-
-    def answer(self, key: str, ask: Ask[Any]) -> dict[str, Any] | None:
-        """Give the answer to *ask*, or None; one to another question is none."""
-        if key in self.ahead and key not in self.answers:
-            self.answers[key] = [ask.digest, self.ahead[key]]
-
-        digest, answer = self.answers.get(key, (None, None))
-        return answer if digest == ask.digest else None
 
 
 class Rounds:
@@ -113,7 +74,8 @@ class Rounds:
         """
         check_capabilities(call, asks)
         if call.peer.era is Era.LEGACY:
-            return await self._ask_legacy(call, asks)
+            given = await ask_legacy(call, asks)
+            return {key: read for key, (_, read) in given.items()}
 
         if call.method not in TARGET_PARAMS:
             raise Unavailable(f"the client cannot be asked during {call.method}", policy="asks")
@@ -147,23 +109,62 @@ class Rounds:
         except AskFailed as error:
             raise InvalidParams(f"inputResponses[{key!r}]: {error.message}") from error
 
+    def open_first(self, call: Call, required: UrlElicitationRequired) -> InputRequired:
+        """Give what a modern *call* is answered whose user must open pages first.
+
+        Raises:
+            UrlElicitationRequired: The peer is a legacy one, which is told so by this very error.
+            MissingCapability: The client can open no pages.
+            AskFailed: The user did not agree in the round before.
+        """
+        asks = {f"page{place}": page for place, page in enumerate(required.pages, 1)}
+        check_capabilities(call, asks)
+        if call.peer.era is Era.LEGACY:
+            for page in required.pages:
+                expect_end(call, page)
+
+            raise required
+
+        for key, page in asks.items():
+            said = self.answered(call, key, page)
+            if said is not None and not said.accepted:
+                raise AskFailed(f"the page was not opened ({said.action})")
+
+        return InputRequired(asks)
+
     def seal(self, call: Call, result: InputRequired) -> None:
         """Make *result* ready to be sent as the answer of *call*.
 
         Raises:
             MissingCapability: The client does not declare what a question needs.
-            Unavailable: The method's calls cannot be answered so.
+            Unavailable: The method's calls cannot be answered so, or the peer is a legacy one:
+                then a layer has returned its question, and is to ask with `call.ask`.
+            InvalidResult: The state that the handler leaves is no JSON, or too large.
+            InvalidParams: The answers of the rounds are too large or too deep to be carried on.
         """
         check_capabilities(call, result.asks)
-        if call.method not in TARGET_PARAMS or call.peer.era is Era.LEGACY:
+        if call.peer.era is Era.LEGACY:
+            reason = "a legacy client is asked by requests, not by a result of a layer"
+            raise Unavailable(reason, policy="asks")
+
+        if call.method not in TARGET_PARAMS:
             raise Unavailable(f"the client cannot be asked during {call.method}", policy="asks")
 
         asked = {key: [ask.method, ask.digest] for key, ask in result.asks.items()}
-        carried = [self.round_of(call).answers, asked, result.state]
-        result.sealed = self._seal.seal(carried, self._binding(call))
+        state = orjson.Fragment(encode_state(result.state))
+        binding = binding_of(call, self._server)
+        try:
+            sealed = self._seal.seal([self.round_of(call).answers, asked, state], binding)
+        except TypeError:
+            raise InvalidParams("inputResponses are nested too deep to be carried on") from None
+
+        if len(sealed) > MAX_SEALED_LENGTH:
+            raise InvalidParams("inputResponses are too large to be carried on to the next round")
+
+        result.sealed = sealed
 
     def _open(self, call: Call) -> Round:
-        responses = _responses_of(call)
+        responses = responses_of(call)
         sealed = call.params.get("requestState")
         if sealed is None:
             # A client may answer ahead: the answers are its word in any case. Not where a round
@@ -173,51 +174,13 @@ class Rounds:
         if not isinstance(sealed, str):
             raise InvalidParams("params.requestState must be a string")
 
-        answers, asked, state = self._seal.open(sealed, self._binding(call))
+        answers, asked, state = self._seal.open(sealed, binding_of(call, self._server))
         for key, (method, digest) in asked.items():
             if key in responses:
-                _check_response(key, method, responses[key])
+                check_response(key, method, responses[key])
                 answers[key] = [digest, responses[key]]
 
         return Round(answers, state)
-
-    def _binding(self, call: Call) -> bytes:
-        """Name what the state of *call* is bound to."""
-        left_out = ("_meta", "inputResponses", "requestState")
-        params = {key: value for key, value in call.params.items() if key not in left_out}
-        identity = None if call.principal is None else call.principal.identity
-        try:
-            bound = orjson.dumps(
-                [self._server, identity, call.method, params], option=orjson.OPT_SORT_KEYS
-            )
-        except TypeError:
-            raise InvalidParams("params are nested too deep for a call that asks") from None
-
-        return hashlib.sha256(bound).digest()
-
-    async def _ask_legacy(self, call: Call, asks: Mapping[str, Ask[Any]]) -> dict[str, Any]:
-        answers: dict[str, Any] = {}
-        if len(asks) == 1:
-            for key, ask in asks.items():
-                answers[key] = ask.read(await _send_legacy(call, ask))
-
-            return answers
-
-        async def one(key: str, ask: Ask[Any]) -> None:
-            answers[key] = ask.read(await _send_legacy(call, ask))
-
-        try:
-            async with anyio.create_task_group() as group:
-                for key, ask in asks.items():
-                    group.start_soon(one, key, ask)
-        except BaseExceptionGroup as raised:
-            known = call_error_in(raised)
-            if known is None:
-                raise
-
-            raise known from None
-
-        return {key: answers[key] for key in asks}
 
     def around(self, endpoint: Layer) -> Layer:
         """Put around an innermost *endpoint* what makes its handlers able to ask."""
@@ -230,21 +193,29 @@ class Rounds:
 
             try:
                 result = await endpoint(next)
-            except (InputNeeded, BaseExceptionGroup) as raised:
-                needed = needed_in(raised)
+            except (InputNeeded, UrlElicitationRequired, BaseExceptionGroup) as raised:
+                needed = self._needed(call, raised)
                 if needed is None:
                     raise
 
                 return needed
 
+            if type(result) is InputRequired and call.peer.era is Era.LEGACY:
+                return await self._drive(endpoint, next, result)
+
             if type(result) is InputRequired:
                 check_capabilities(call, result.asks)
-                if call.peer.era is Era.LEGACY:
-                    return await self._drive(endpoint, next, result)
 
             return result
 
         return run
+
+    def _needed(self, call: Call, raised: BaseException) -> InputRequired | None:
+        required = call_error_in(raised)
+        if isinstance(required, UrlElicitationRequired):
+            return self.open_first(call, required)
+
+        return needed_in(raised)
 
     async def _drive(self, endpoint: Layer, next: Next, result: Result) -> Result:
         """Ask a legacy peer what a handler by hand wants, and run the handler again."""
@@ -255,102 +226,12 @@ class Rounds:
                 return result
 
             check_capabilities(call, result.asks)
-            for key, ask in result.asks.items():
-                answer = await _send_legacy(call, ask)
-                ask.read(answer)
-                known.answers[key] = [ask.digest, answer]
+            state = encode_state(result.state)
+            for key, (answer, _) in (await ask_legacy(call, result.asks)).items():
+                known.answers[key] = [result.asks[key].digest, answer]
 
-            known.state = result.state
+            # Read back, so that a handler finds the same in both eras.
+            known.state = orjson.loads(state)
             result = await endpoint(next)
 
         raise Unavailable("the call asks the client without end", policy="asks")
-
-
-def needed_in(raised: BaseException) -> InputRequired | None:
-    """Give what *raised* asks for: itself, or a group of nothing else; None for anything else."""
-    if isinstance(raised, InputNeeded):
-        return raised.result
-
-    if not isinstance(raised, BaseExceptionGroup):
-        return None
-
-    asks: dict[str, Ask[Any]] = {}
-    for inner in cast("BaseExceptionGroup[BaseException]", raised).exceptions:
-        needed = needed_in(inner)
-        if needed is None:
-            return None
-
-        asks |= needed.asks
-
-    return InputRequired(asks)
-
-
-def check_capabilities(call: Call, asks: Mapping[str, Ask[Any]]) -> None:
-    """Check that the client declares what *asks* need.
-
-    Raises:
-        MissingCapability: It does not, or speaks a version without them.
-    """
-    peer = call.peer
-    missing: dict[str, dict[str, Any]] = {}
-    for ask in asks.values():
-        legacy = peer.era is Era.LEGACY
-        unknown = legacy and (
-            (ask.method, peer.version) not in SERVER_REQUESTS
-            or (ask.since is not None and not at_least(peer.version, ask.since))
-        )
-        for name, features in ask.required.items():
-            declared = None if unknown else peer.capabilities.get(name)
-            lacking = _lacking(name, features, declared)
-            if lacking is not None:
-                missing.setdefault(name, {}).update(lacking)
-
-    if missing:
-        raise MissingCapability(missing)
-
-
-def _lacking(name: str, features: Mapping[str, Any], declared: Any) -> dict[str, Any] | None:
-    if not isinstance(declared, dict):
-        return dict(features)
-
-    known = cast("dict[str, Any]", declared)
-    if name == "elicitation" and "url" not in known:
-        # An empty object stands for forms (MCP 2025-11-25, client/elicitation).
-        known = {**known, "form": cast("Any", {})}
-
-    lacking: dict[str, Any] = {key: {} for key in features if not isinstance(known.get(key), dict)}
-    return lacking or None
-
-
-def _responses_of(call: Call) -> Mapping[str, Any]:
-    responses: Any = call.params.get("inputResponses")
-    if responses is None:
-        return {}
-
-    if not isinstance(responses, dict):
-        raise InvalidParams("params.inputResponses must be an object")
-
-    answers = cast("dict[str, Any]", responses)
-    for key, answer in answers.items():
-        if not isinstance(answer, dict):
-            raise InvalidParams(f"params.inputResponses[{key[:128]!r}] must be an object")
-
-    return answers
-
-
-def _check_response(key: str, method: str, answer: Any) -> None:
-    try:
-        check_shape(method, answer)
-    except AskFailed as error:
-        raise InvalidParams(f"params.inputResponses[{key!r}]: {error.message}") from error
-
-
-async def _send_legacy(call: Call, ask: Ask[Any]) -> dict[str, Any]:
-    connection, send = call.connection, call.send
-    if connection is None or send is None:
-        raise Unavailable("the client cannot be asked here", policy="asks")
-
-    if connection.pending is None:
-        connection.pending = Pending()
-
-    return await connection.pending.ask(send, ask.method, ask.legacy_params)

@@ -21,6 +21,10 @@ import orjson
 from .errors import ConfigurationError, InvalidParams, Unavailable
 
 MIN_KEY_LENGTH = 32
+MAX_SEALED_LENGTH = 2 * 1024 * 1024
+"""Characters of a sealed value: half of what an HTTP body may have by default, as the client sends
+it back beside the parameters and its answers. A longer one is not looked into."""
+
 MAX_USED = 100_000
 """States opened before that are remembered where each may be used once."""
 
@@ -92,6 +96,9 @@ class Seal:
                 by somebody else.
             Unavailable: So many were opened that it could not be remembered that this one was.
         """
+        if len(sealed) > MAX_SEALED_LENGTH:  # not ours, and dear to find that out
+            raise InvalidParams(INVALID)
+
         try:
             raw = base64.b64decode(sealed + "=" * (-len(sealed) % 4), altchars=b"-_", validate=True)
         except (binascii.Error, ValueError):

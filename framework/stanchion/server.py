@@ -8,9 +8,9 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, overload
 
-from .bus import Bus, MemoryBus
+from .bus import Bus, Change, MemoryBus
 from .caching_hints import ListTtl, read_list_ttl
-from .call import Send, new_correlation_id
+from .call import new_correlation_id
 from .catalog import Catalog
 from .chain import AnyLayer, Chain, Middleware
 from .changes import MAX_LISTENS, Changes
@@ -30,6 +30,7 @@ from .protocol import LATEST_MODERN_VERSION, META_SERVER
 from .resource_offers import ResourceOffers
 from .rounds import Rounds
 from .sealed import Seal
+from .telling import Send
 from .threads import Threads
 from .tool import Tool
 from .wire import Message
@@ -269,6 +270,18 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
             uri: The URI of a resource, or one that fits a template.
         """
         self.changes.updated(uri)
+
+    def notify_elicitation_complete(self, id: str) -> None:
+        """Tell the client that was given the page *id* that the page has done its work.
+
+        For whoever serves the page, in any thread, and in any process that shares the bus. Only
+        the client of that page is told, and only where it speaks 2025-11-25 and its connection is
+        still open or, over Streamable HTTP, the stream of its session. Later versions do without.
+
+        Args:
+            id: What `ElicitUrl` or `call.elicit_url` was given as `id`.
+        """
+        self.changes.publish(Change("page", id))
 
     # What a subclass may override.
 

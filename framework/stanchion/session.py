@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from .listener import Listener
+
+MAX_PAGES: Final = 128
+"""Pages whose end one peer may still be told; of more, the oldest is forgotten."""
 
 
 class Session:
@@ -19,11 +22,26 @@ class Session:
         ended: True once it is over, though a call of it may still run.
     """
 
-    __slots__ = ("ended", "listener")
+    __slots__ = ("_pages", "ended", "listener")
 
     def __init__(self) -> None:
         self.listener: Listener | None = None
         self.ended = False
+        self._pages: dict[str, None] | None = None
+
+    @property
+    def pages(self) -> dict[str, None]:
+        """The ids of the pages whose end its peer is still to be told, oldest first."""
+        if self._pages is None:
+            self._pages = {}
+
+        return self._pages
+
+    def expect(self, page: str) -> None:
+        """Have the peer be told once the page with this id has done its work."""
+        self.pages[page] = None
+        if len(self.pages) > MAX_PAGES:
+            del self.pages[next(iter(self.pages))]
 
     @property
     def is_empty(self) -> bool:

@@ -9,10 +9,10 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from .call import Send
 from .errors import ProtocolError
 from .peer import Connection
 from .session import Session
+from .telling import Send
 from .wire import Message, Request, decode, encode_error
 
 if TYPE_CHECKING:

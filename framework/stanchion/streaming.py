@@ -22,7 +22,7 @@ from .errors import Fault, InvalidResult
 from .jsonvalue import faults_of
 
 if TYPE_CHECKING:
-    from .call import Call
+    from .telling import Telling
 
 META_CONTENT: Final = "io.stanchion/content"
 """Where a progress notification carries a chunk: one content block, as `content` would."""
@@ -40,7 +40,7 @@ class Stream:
 
     __slots__ = ("_call", "_open")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Telling) -> None:
         self._call = call
         self._open = False
 

@@ -134,11 +134,11 @@ async def test_a_mounted_resource_may_ask():
     inner, outer = Server("inner"), Server("outer")
     inner.add_resource(Resource("desk://by-hand", by_hand))
     outer.mount(inner, "in/")
-    async with connect(outer, capabilities=CAPABLE) as peer:
-        result = await answered(peer, "resources/read", {"uri": "desk://in/by-hand"})
+    async with connect(outer, answers=ANSWERS) as peer:
+        answer = await peer.read_resource("desk://in/by-hand")
 
-    assert result["contents"][0]["text"] == "Ada"
-    assert result["contents"][0]["uri"] == "desk://in/by-hand"
+    assert answer.text == "Ada"
+    assert answer.wire["contents"][0]["uri"] == "desk://in/by-hand"
 
 
 async def test_a_resource_may_ask():

@@ -31,6 +31,7 @@ PUBLIC = {
         Result Root Rule SUPPORTED_VERSIONS Sample Sampled Send Server Session StanchionError State
         StateKey Stream Target Text Threads TimedOut Tool ToolError ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
+        UrlElicitationRequired
         call_error_in decode encode_error era_of_message escape_pointer fan_out_fan_in
         http_status is_cancellation json_depth json_size layer_name parallel pipeline
         serve_stream
