@@ -19,6 +19,8 @@ from .wire import RequestId, encode_notification, unicode_text
 if TYPE_CHECKING:
     from .errors import Refusal
     from .rounds import Round, Rounds
+    from .session_scope import SessionScope
+    from .session_scopes import SessionScopes
     from .target import Target
 
 V = TypeVar("V")
@@ -109,6 +111,7 @@ class Call:
         "_new_correlation_id",
         "_progress",
         "_rounds",
+        "_scopes",
         "_send",
         "_state",
         "_stopped_by",
@@ -146,6 +149,7 @@ class Call:
         send: Send | None = None,
         connection: Connection | None = None,
         rounds: Rounds | None = None,
+        scopes: SessionScopes | None = None,
         new_correlation_id: Callable[[], str] | None = None,
     ) -> None:
         self.method = method
@@ -165,6 +169,7 @@ class Call:
         self.connection = connection
         self.round: Round | None = None
         self._rounds = rounds
+        self._scopes = scopes
         self._asked = 0
         self.scope: anyio.CancelScope | None = None
         self._stopped_by: Refusal | None = None
@@ -178,6 +183,15 @@ class Call:
     def log_floor(self) -> LogFloor:
         """The least severe log level that a legacy peer wants; kept by its connection."""
         return LogFloor() if self.connection is None else self.connection.log_floor
+
+    @property
+    def session(self) -> SessionScope | None:
+        """What the caller's session alone is offered, to be added to; see `SessionScope`.
+
+        None for modern peers, which have no sessions, and for legacy ones without. Also in the
+        handlers of a mounted server it is the session of the server that the peer speaks to.
+        """
+        return None if self._scopes is None else self._scopes.of(self)
 
     @property
     def state(self) -> State:
@@ -225,6 +239,7 @@ class Call:
         )
         viewer.tenant = self.tenant
         viewer._state = self._state
+        viewer._scopes = self._scopes
         return viewer
 
     def cancel(self) -> None:
