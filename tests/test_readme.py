@@ -71,6 +71,7 @@ def test_every_block_of_python_is_run_here():
         "office_hours.py",
         "test_desk.py",
         "test_office_hours.py",
+        "vault.py",
     }
     assert README.count("```python\n") == len(FILES)
 
@@ -121,6 +122,27 @@ async def test_the_layer_works_in_a_chain(folder):
         answer = await peer.call_tool("refund")
 
     assert answer.text == "refunded"
+
+
+async def test_a_session_is_offered_the_vault(folder, capsys):
+    """It alone may open it, also where another tool has that name; a modern peer has no session."""
+    server = names_in("vault.py")["server"]
+    async with (
+        connect(server, era="legacy") as one,
+        connect(server, era="legacy") as two,
+        connect(server) as modern,
+    ):
+        assert (await modern.call_tool("unlock")).text == "Your client has no session."
+        for _ in range(2):
+            assert (await one.call_tool("unlock")).text == "You may now call open_vault."
+
+        assert (await one.call_tool("open_vault")).text == "gold"
+        assert [tool["name"] for tool in await two.list_tools()] == ["unlock"]
+        server.tool(name="open_vault")(lambda: "dust")
+        assert (await one.call_tool("open_vault")).text == "gold"
+        assert (await two.call_tool("open_vault")).text == "dust"
+
+    assert capsys.readouterr().out == "shadowed: tool open_vault\n"
 
 
 async def test_the_mounted_application_lives(folder):

@@ -25,6 +25,7 @@ General layout, from the ground up; a module imports only from those above it:
     edge                      the one place where results and errors become the wire
     compose, mount            tools made of others, and servers inside servers
     redaction, sensitive      secrets out of what is logged
+    session, session_scope    what a legacy peer has set up, and is offered alone
     kernel, server            a message through the chain, and the server's life
     stream, plugins           for transports, and how they are found
 
@@ -156,6 +157,8 @@ from .sampling import Sample as Sample
 from .sampling import Sampled as Sampled
 from .server import Server as Server
 from .session import Session as Session
+from .session_scope import SessionScope as SessionScope
+from .session_scopes import OnShadow as OnShadow
 from .stream import serve_stream as serve_stream
 from .streaming import META_CONTENT as META_CONTENT
 from .streaming import Stream as Stream

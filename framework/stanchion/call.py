@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from .errors import Refusal
     from .round import Round
     from .rounds import Rounds
+    from .session_scope import SessionScope
+    from .session_scopes import SessionScopes
     from .target import Target
 
 V = TypeVar("V")
@@ -98,6 +100,7 @@ class Call(Asking):
     __slots__ = (
         "_correlation_id",
         "_new_correlation_id",
+        "_scopes",
         "_state",
         "_stopped_by",
         "arguments",
@@ -131,6 +134,7 @@ class Call(Asking):
         send: Send | None = None,
         connection: Connection | None = None,
         rounds: Rounds | None = None,
+        scopes: SessionScopes | None = None,
         new_correlation_id: Callable[[], str] | None = None,
     ) -> None:
         self.method = method
@@ -150,6 +154,7 @@ class Call(Asking):
         self.connection = connection
         self.round: Round | None = None
         self._rounds = rounds
+        self._scopes = scopes
         self._asked = 0
         self.scope: anyio.CancelScope | None = None
         self._stopped_by: Refusal | None = None
@@ -158,6 +163,15 @@ class Call(Asking):
         self._progress = None
         self._correlation_id: str | None = None
         self._new_correlation_id = new_correlation_id
+
+    @property
+    def session(self) -> SessionScope | None:
+        """What the caller's session alone is offered, to be added to; see `SessionScope`.
+
+        None for modern peers, which have no sessions, and for legacy ones without. Also in the
+        handlers of a mounted server it is the session of the server that the peer speaks to.
+        """
+        return None if self._scopes is None else self._scopes.of(self)
 
     @property
     def state(self) -> State:
@@ -198,6 +212,7 @@ class Call(Asking):
         )
         viewer.tenant = self.tenant
         viewer._state = self._state
+        viewer._scopes = self._scopes
         return viewer
 
     def cancel(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from .caching_hints import scope_for
@@ -67,6 +67,7 @@ class Catalog(Generic[T]):
         ttl_ms: How long a modern client may keep a page, in milliseconds.
         entries: `{key: entry}`; the same object for the catalog's life.
         names: The keys, sorted; the same object for the catalog's life.
+        admit: Is asked before an entry is put in, and raises where it may not be.
         changed: Is told of every change: the key, and the entries that were and are there.
     """
 
@@ -83,6 +84,7 @@ class Catalog(Generic[T]):
         self._compile: Compile[T] | None = None
         self._encode: Encode | None = None
         self._followers: list[Follower[T]] = []
+        self.admit: Callable[[Entry[T]], object] = _admitted
         self.changed: Callable[..., object] = _unheard
 
     def __len__(self) -> int:
@@ -181,12 +183,23 @@ class Catalog(Generic[T]):
 
         self._filtered = sum(bool(entry.visible) for entry in self.entries.values())
 
-    def page(self, call: Call, cursor: str | None) -> PageResult:
+    def open_as(self, other: Catalog[T]) -> None:
+        """Compile what is added from now on as *other* compiles, into the same chain."""
+        self._chain, self._compile, self._encode = other._chain, other._compile, other._encode
+
+    def page(self, call: Call, cursor: str | None, over: Catalog[T] | None = None) -> PageResult:
         """Give the page that *cursor* names of what the caller of *call* may see.
+
+        What is in *over* is listed too, in the place of what has the same key.
 
         Raises:
             InvalidParams: The cursor is not one of this list.
         """
+        if over is not None and over.entries:
+            entries = {**self.entries, **over.entries}
+            seen = [key for key, entry in entries.items() if self.is_visible(entry, call)]
+            return self._cut(sorted(seen), call, cursor, "private", entries)
+
         scope = scope_for(call, may_hide=self._may_hide or self._filtered > 0)
         if self._filtered:
             names = [name for name in self.names if self.is_visible(self.entries[name], call)]
@@ -208,11 +221,19 @@ class Catalog(Generic[T]):
         """Say whether every layer lets the caller of *call* see what *entry* holds."""
         return all(visible(entry.target, call) for visible in entry.visible)
 
-    def _cut(self, names: Sequence[str], call: Call, cursor: str | None, scope: str) -> PageResult:
+    def _cut(
+        self,
+        names: Sequence[str],
+        call: Call,
+        cursor: str | None,
+        scope: str,
+        entries: Mapping[str, Entry[T]] | None = None,
+    ) -> PageResult:
+        held = self.entries if entries is None else entries
         list_key, version = self.kind.list_key, call.peer.version
         shown, next_cursor = page_of(list_key, names, cursor, self.page_size)
-        entries = tuple(self.entries[name].target.wire(version) for name in shown)
-        return PageResult(list_key, entries, next_cursor, ttl_ms=self.ttl_ms, cache_scope=scope)
+        wired = tuple(held[name].target.wire(version) for name in shown)
+        return PageResult(list_key, wired, next_cursor, ttl_ms=self.ttl_ms, cache_scope=scope)
 
     def _prepare(self, entry: Entry[T]) -> None:
         if self._chain is None or self._compile is None:
@@ -241,6 +262,7 @@ def commit(staged: Staged) -> None:
 
     Raises:
         DuplicateTarget: Two of them have one place, which several ways of mounts lead to.
+        ConfigurationError: A catalog does not admit its entry.
     """
     places: set[tuple[int, str]] = set()
     for catalog, entry in staged:
@@ -251,7 +273,14 @@ def commit(staged: Staged) -> None:
         places.add(place)
 
     for catalog, entry in staged:
+        catalog.admit(entry)
+
+    for catalog, entry in staged:
         catalog.put(entry)
+
+
+def _admitted(entry: Entry[Any]) -> None:
+    """Do nothing: everything may be put in."""
 
 
 def _unheard(key: str, *entries: Entry[Any]) -> None:

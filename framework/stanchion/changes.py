@@ -15,6 +15,7 @@ from .errors import InvalidParams, Unavailable
 from .listener import MAX_URI_LENGTH, MAX_URIS, Listener
 from .protocol import Era
 from .results import PlainResult, Result
+from .session import find_resource
 from .telling import Send
 from .wire import encode_notification
 
@@ -73,6 +74,11 @@ class Changes:
     def follow(self, follower: Callable[[str], None]) -> None:
         """Tell *follower* the URI of everything that is updated from now on."""
         self._followers.append(follower)
+
+    def tell(self, session: Session, change: Change) -> None:
+        """Tell *session* of *change*, which is its alone; nothing while it hears of none."""
+        if self._serving and session.listener is not None:
+            self._hand_over(session.listener.offer, change)
 
     @contextmanager
     def serving(self) -> Generator[None]:
@@ -213,21 +219,19 @@ class Changes:
 
     def may_read(self, uri: str, call: Call) -> bool:
         """Say whether *uri* is a resource or fits a template that the caller may see."""
-        server = self._server
-        entry = server.resources.get(uri)
-        if entry is not None:
-            return _may_see_entry(entry, call)
-
-        found = server.templates.find(uri)
+        found = find_resource(self._server, call, uri)
         return found is not None and _may_see_entry(found[0], call)
 
     # From the bus.
 
     def _heard(self, change: Change) -> None:
+        self._hand_over(self._tell, change)
+
+    def _hand_over(self, tell: Callable[[Change], object], change: Change) -> None:
         if threading.get_ident() == self._thread:
-            self._tell(change)
+            tell(change)
         else:
-            self._run_soon(self._tell, change)
+            self._run_soon(tell, change)
 
     def _tell(self, change: Change) -> None:
         for listener in self._connected | self._listens:

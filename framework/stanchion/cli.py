@@ -33,7 +33,7 @@ from .errors import ConfigurationError
 from .features import features_of
 from .mount import passed
 from .plugins import load_transport
-from .protocol import TARGET_PARAMS, VERSIONS
+from .protocol import TARGET_PARAMS, VERSIONS, Era
 from .server import Server
 from .target import Target
 from .tool import Tool
@@ -208,7 +208,11 @@ def _print_all(server: Server) -> None:
         if policies:
             typer.echo(f"  policies: {_policies(policies)}")
 
-    served = [each for each in features_of(server) if each.capability is None or each.registered]
+    served = (
+        feature
+        for feature in features_of(server)
+        if feature.capability is None or feature.is_declared(Era.LEGACY)
+    )
     for method in (method for feature in served for method in feature.methods):
         # The kernel answers a ping itself, and targets have had their lines.
         if method != "ping":

@@ -93,6 +93,7 @@ class Kernel:
         self._max_calls = max_calls
         self._max_listens = max_listens
         self._rounds = rounds
+        self._scopes = server.session_scopes
         self._changes = server.changes
         self._new_correlation_id = server.new_correlation_id
         # The event loop's own class: anyio.CancelScope looks it up anew for every scope.
@@ -223,7 +224,7 @@ class Kernel:
             if request.method == "ping":
                 return Reply(encode_result(request.id, {}))
 
-            if request.method not in self._links or not self._serves(method):
+            if request.method not in self._links or not self._serves(method, era):
                 raise MethodNotFound(request.method)
         except ProtocolError as fault:
             return self._edge.fault(request.id, fault, era)
@@ -231,9 +232,12 @@ class Kernel:
         peer = _peer_of(request, version, connection, headers)
         return self._make_call(request, peer, connection, send)
 
-    def _serves(self, method: Method) -> bool:
+    def _serves(self, method: Method, era: Era) -> bool:
         """Say whether the capability that announces *method* is declared."""
-        return method.capability is None or bool(self._announced.get(method.capability))
+        if method.capability is None or self._announced.get(method.capability):
+            return True
+
+        return era is Era.LEGACY and method.capability in self._scopes.capabilities
 
     def _link_of(self, call: Call) -> Link:
         """Give the chain of the call, and the call its target if it has one."""
@@ -268,6 +272,7 @@ class Kernel:
             send=send,
             connection=connection,
             rounds=self._rounds,
+            scopes=self._scopes,
             new_correlation_id=self._new_correlation_id,
         )
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Self
 
 from .bus import Bus, Change, MemoryBus
 from .caching_hints import ListTtl, read_list_ttl
 from .call import new_correlation_id
-from .catalog import Catalog
 from .chain import AnyLayer, Chain, Middleware
 from .changes import MAX_LISTENS, Changes
 from .custom_offers import CustomOffers
@@ -30,15 +28,14 @@ from .protocol import LATEST_MODERN_VERSION, META_SERVER
 from .resource_offers import ResourceOffers
 from .rounds import Rounds
 from .sealed import Seal
+from .session_scopes import OnShadow, SessionScopes
 from .telling import Send
 from .threads import Threads
-from .tool import Tool
+from .tool_offers import ToolOffers
 from .wire import Message
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-class Server(CustomOffers, PromptOffers, ResourceOffers):
+class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
     """An MCP server: tools behind a checked chain, for every transport and both eras.
 
     A subclass may override `lifespan` and `new_correlation_id`; everything else is the
@@ -59,6 +56,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         mounts: The servers that are mounted in this one.
         threads: The worker threads of sync tools.
         changes: Who is told of what is added and removed.
+        session_scopes: What legacy sessions are offered alone.
     """
 
     def __init__(
@@ -84,6 +82,8 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         state_ttl: float = 900.0,
         state_once: bool = False,
         bus: Bus | None = None,
+        session_scoped: Iterable[str] = (),
+        on_shadow: OnShadow | None = None,
     ) -> None:
         """Describe a server; nothing runs before `async with server` or `run`.
 
@@ -116,10 +116,15 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
             state_ttl: Seconds that a client has to answer one round.
             state_once: Whether a round can be answered only once, as far as this process knows.
             bus: What carries changes to those who listen; within this process by default.
+            session_scoped: The capabilities of which `call.session` may be given some while the
+                server itself has none: any of `tools`, `resources`, `prompts` and `completions`.
+                They are declared to every legacy peer; modern ones have no sessions.
+            on_shadow: Is told of each target of a session that begins to shadow one of the
+                server's, and may forbid it; see `OnShadow`.
 
         Raises:
-            ConfigurationError: A number is out of range, a layer is none, or what peers are told
-                of the server is no JSON.
+            ConfigurationError: A number is out of range, a layer is none, *session_scoped* names
+                something else, or what peers are told of the server is no JSON.
         """
         if page_size < 1 or max_calls < 1 or max_listens < 1:
             raise ConfigurationError("page_size, max_calls and max_listens must be 1 or more")
@@ -136,8 +141,8 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         self.debug = debug
         self.list_ttl_ms = ttl_ms
         self.chain = Chain(middleware)
-        self.tools = Catalog[Tool](Tool.kind, page_size, ttl_ms=ttl_ms["tools"])
         self.mounts = Mounts(self)
+        self._offer_tools(page_size, ttl_ms)
         self._offer_prompts(page_size, ttl_ms)
         self._offer_resources(page_size, ttl_ms)
         self.changes = Changes(self, MemoryBus() if bus is None else bus)
@@ -145,6 +150,7 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
         self.changes.watch(self.prompts, "prompts")
         self.changes.watch(self.resources, "resources")
         self.changes.watch(self.templates, "resources")
+        self.session_scopes = SessionScopes(self, session_scoped, on_shadow)
         self._max_calls = max_calls
         self._max_listens = max_listens
         self._max_threads = max_threads
@@ -169,78 +175,6 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
             ConfigurationError: A layer is not `async def mw(next)`.
         """
         self.chain.add(*layers)
-
-    @overload
-    def tool(self, function: F, /) -> F: ...
-
-    @overload
-    def tool(
-        self,
-        /,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: Mapping[str, Any] | None = None,
-        icons: Iterable[Mapping[str, Any]] = (),
-        tags: Iterable[str] = (),
-        meta: Mapping[str, Any] | None = None,
-        blocking: bool = True,
-        replace: bool = False,
-        **policies: Any,
-    ) -> Callable[[F], F]: ...
-
-    def tool(
-        self,
-        function: Callable[..., Any] | None = None,
-        /,
-        *,
-        replace: bool = False,
-        **options: Any,
-    ) -> Any:
-        """Make a typed function a tool; used as `@server.tool` or `@server.tool(...)`.
-
-        The input schema comes from the signature, the output schema from the return annotation,
-        the description from the docstring. Every keyword that is none of `Tool`'s own is a
-        policy, which a layer of the chain must enforce.
-
-        Raises:
-            InvalidTool: The name, a parameter or the return type cannot be served.
-            DuplicateTarget: The name is taken and *replace* is false.
-            ConfigurationError: The server has started and the tool does not fit its chain.
-        """
-        # The caller's locals: annotations may name classes defined beside the function.
-        frame = inspect.currentframe()
-        caller = None if frame is None else frame.f_back
-        local_names = {} if caller is None else caller.f_locals
-
-        def register(function: F) -> F:
-            fields = {key: options[key] for key in options.keys() & _TOOL_FIELDS}
-            policies = {key: options[key] for key in options.keys() - _TOOL_FIELDS}
-            made = Tool.from_function(
-                function, local_names=local_names, policies=policies, **fields
-            )
-            self.add_tool(made, replace=replace)
-            return function
-
-        return register if function is None else register(function)
-
-    def add_tool(self, tool: Tool, *, replace: bool = False) -> None:
-        """Add a tool made by hand; also while serving.
-
-        Raises:
-            DuplicateTarget: The name is taken and *replace* is false.
-            ConfigurationError: The server has started and the tool does not fit its chain.
-        """
-        self.tools.add(tool, replace=replace)
-
-    def remove_tool(self, name: str) -> None:
-        """Remove a tool, also while serving; calls of it that are running go on.
-
-        Raises:
-            KeyError: There is no such tool.
-        """
-        self.tools.remove(name)
 
     def mount(self, other: Server, prefix: str, **policies: Any) -> None:
         """Serve all that another server offers under a prefix, its chain inside ours.
@@ -432,21 +366,6 @@ class Server(CustomOffers, PromptOffers, ResourceOffers):
             ConfigurationError: No such transport is installed, or the server is not servable.
         """
         load_transport(transport)(self, **options)
-
-
-_TOOL_FIELDS = frozenset(
-    {
-        "annotations",
-        "blocking",
-        "description",
-        "icons",
-        "meta",
-        "name",
-        "output_schema",
-        "tags",
-        "title",
-    }
-)
 
 
 @asynccontextmanager

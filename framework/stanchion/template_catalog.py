@@ -38,14 +38,23 @@ class TemplateCatalog(Catalog[ResourceTemplate]):
         self._ordered.remove(self.entries[key])
         super().remove(key)
 
-    def find(self, uri: str) -> tuple[Entry[ResourceTemplate], Variables] | None:
-        """Give the most specific template that *uri* fits, and its variables."""
-        for entry in self._ordered:
+    def find(
+        self, uri: str, over: TemplateCatalog | None = None
+    ) -> tuple[Entry[ResourceTemplate], Variables] | None:
+        """Give the most specific template that *uri* fits, and its variables.
+
+        What is in *over* is tried too, in the place of what has the same key.
+        """
+        for entry in self._ordered if over is None else self._ordered_with(over):
             variables = entry.target.match(uri)
             if variables is not None:
                 return entry, variables
 
         return None
+
+    def _ordered_with(self, over: TemplateCatalog) -> list[Entry[ResourceTemplate]]:
+        left = [entry for entry in self._ordered if entry.target.key not in over.entries]
+        return sorted([*left, *over._ordered], key=_order_of)
 
 
 def _order_of(entry: Entry[ResourceTemplate]) -> tuple[bool, int, int, int, str]:

@@ -23,13 +23,14 @@ PUBLIC = {
         InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
         LEGACY_VERSIONS Layer LayerMisuse Limited Link ListRoots LogFloor LogLevel
         META_CONTENT MODERN_VERSIONS MemoryBus MemoryEventStore Message MethodNotFound
-        Middleware MissingCapability
-        NO_REPLY Next Notification NotificationCounts Once OrderViolation Outcome Outside
+        Middleware MissingCapability NO_REPLY Next Notification NotificationCounts OnShadow
+        Once OrderViolation Outcome Outside
         OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
         PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
-        Result Root Rule SUPPORTED_VERSIONS Sample Sampled Send Server Session StanchionError State
-        StateKey Stream Target Text Threads TimedOut Tool ToolError ToolResult
+        Result Root Rule SUPPORTED_VERSIONS Sample Sampled Send Server Session SessionScope
+        StanchionError State StateKey Stream Target Text Threads TimedOut Tool ToolError
+        ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         UrlElicitationRequired
         call_error_in decode encode_error era_of_message escape_pointer fan_out_fan_in

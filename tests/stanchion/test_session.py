@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stanchion import Call, Peer, Server
+from stanchion import Call, Connection, Peer, Server, Tool
 from stanchion.changes import subscribe_to
 from stanchion.session import Session
 
@@ -20,6 +20,23 @@ def test_a_session_is_empty_until_something_would_be_lost():
     assert session.is_empty
     subscribe_to(listener, "test://a")
     assert not session.is_empty
+
+
+async def test_a_session_that_is_offered_something_alone_is_not_empty():
+    """Nor forgotten, therefore; that it was asked for is nothing to remember."""
+    server = Server("test", session_scoped={"tools"})
+    connection = Connection("http")
+    connection.session = session = Session()
+    peer = Peer("http", "2025-11-25", client={}, capabilities={})
+    call = Call("ping", peer, connection=connection, scopes=server.session_scopes)
+    async with server:
+        scope = call.session
+        assert call.as_viewer().session is scope
+        assert session.is_empty
+        scope.add_tool(Tool("t", lambda arguments: "", input_schema={"type": "object"}))
+        assert not session.is_empty
+        scope.remove_tool("t")
+        assert session.is_empty
 
 
 def test_a_session_has_one_listener():

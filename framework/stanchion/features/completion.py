@@ -9,11 +9,12 @@ from weakref import WeakKeyDictionary
 from ..call import EMPTY, Call
 from ..catalog import Encode, Entry
 from ..chain import Link, Middleware, Next
-from ..completers import RefKind
+from ..completers import Completers, RefKind
 from ..completion import Completion
 from ..edge import TARGET_KINDS
 from ..errors import InvalidParams, UnknownTarget
 from ..results import Result
+from ..session import scope_of
 from ..target import Target
 from .feature import CompileTarget, Feature
 
@@ -83,13 +84,13 @@ class Completions(Feature):
         key = call.target_name or ""  # in a mounted server it is not what the peer has written
         argument, value = _read_argument(call.params)
         chosen = _read_context(call.params)
-        catalog = self.server.completers.catalog(kind)
-        entry = None if catalog is None else catalog.get(key)
+        completers, entry = self._find(call, kind, key)
+        catalog = completers.catalog(kind)
         if catalog is None or entry is None or not catalog.is_visible(entry, call):
             raise _unknown(key)
 
         target: Target = entry.target
-        completer = self.server.completers.find(kind, target, argument)
+        completer = completers.find(kind, target, argument)
         if completer is not None:
             return await completer.run(value, chosen, call, self.server.threads)
 
@@ -121,8 +122,7 @@ class Completions(Feature):
             return None
 
         call.target_name = key
-        catalog = self.server.completers.catalog(kind)
-        found = None if catalog is None else catalog.get(key)
+        _, found = self._find(call, kind, key)
         if found is None:
             return None
 
@@ -130,12 +130,27 @@ class Completions(Feature):
         entry.link = self._link(found.target)
         return entry
 
+    def _find(self, call: Call, kind: RefKind, key: str) -> tuple[Completers, Entry[Any] | None]:
+        """Give what *key* is for the caller, and who completes it: its session's own first."""
+        scope, common = scope_of(call), self.server.completers
+        own = None if scope is None else scope.completers
+        entry = None if own is None else _entry(own, kind, key)
+        if own is not None and entry is not None:
+            return own, entry
+
+        return common, _entry(common, kind, key)
+
     def _link(self, target: Target) -> Link | None:
         link = self._links.get(target)
         if link is None and self._compile is not None:
             link = self._links[target] = self._compile(METHOD, target, self.complete)
 
         return link
+
+
+def _entry(completers: Completers, kind: RefKind, key: str) -> Entry[Any] | None:
+    catalog = completers.catalog(kind)
+    return None if catalog is None else catalog.get(key)
 
 
 def _unknown(key: str) -> UnknownTarget:

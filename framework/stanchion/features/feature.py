@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..call import Call
 from ..catalog import Encode, Entry
 from ..chain import Layer, Link
-from ..protocol import VERSIONS, Method
+from ..protocol import VERSIONS, Era, Method
 from ..target import Target
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class Feature:
             for names that match none.
         since: The version in which its capability appeared; older peers are not told of it.
         custom: `{method: row}` of its methods that are none of the protocol's.
-        registered: What there is of it; the capability is declared while this is not empty.
+        registered: What there is of it for everybody.
     """
 
     capability: ClassVar[str | None] = None
@@ -42,6 +42,13 @@ class Feature:
     def declare(self, version: str) -> dict[str, Any]:
         """Give the value of the capability for a peer of *version*."""
         return {}
+
+    def is_declared(self, era: Era) -> bool:
+        """Say whether peers of *era* are told of it, as there is some or sessions may get some."""
+        if len(self.registered):
+            return True
+
+        return era is Era.LEGACY and self.capability in self.server.session_scopes.capabilities
 
     def resolvers(self) -> Mapping[str, Callable[[Call], Entry[Any] | None]]:
         """Give `{method: what finds a call's target}` for the methods whose calls have one."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..caching_hints import scope_for
 from ..chain import Next
-from ..protocol import FIELD_SINCE, LATEST_MODERN_VERSION, SUPPORTED_VERSIONS, at_least
+from ..protocol import FIELD_SINCE, LATEST_MODERN_VERSION, SUPPORTED_VERSIONS, at_least, era_of
 from ..results import PlainResult, Result
 from .feature import Feature
 from .subscriptions import HEARD, hears
@@ -40,7 +40,7 @@ class Lifecycle(Feature):
             feature.capability: feature.declare(version)
             for feature in self._features
             if feature.capability is not None
-            and len(feature.registered)
+            and feature.is_declared(era_of(version))
             and at_least(version, feature.since)
         }
         if hears:

@@ -12,6 +12,7 @@ from ..errors import UnknownTarget
 from ..mount import may_hide
 from ..prompt_result import PromptResult
 from ..results import InputRequired, PageResult, Result
+from ..session import scope_of
 from .completion import Completions
 from .feature import CompileTarget, Feature
 
@@ -50,7 +51,9 @@ class Prompts(Feature):
     async def list(self, next: Next) -> PageResult:
         """Give a page of the prompts that the caller may see."""
         call = next.call
-        return self.server.prompts.page(call, call.params.get("cursor"))
+        scope = scope_of(call)
+        over = None if scope is None else scope.prompts
+        return self.server.prompts.page(call, call.params.get("cursor"), over)
 
     def get(self, next: Next) -> Awaitable[PromptResult | InputRequired]:
         """Run the prompt that the call names."""
@@ -66,4 +69,7 @@ class Prompts(Feature):
         raise UnknownTarget("prompt", next.call.target_name or "")
 
     def _resolve(self, call: Call) -> Entry[Any] | None:
-        return self._entries.get(call.target_name or "")
+        name = call.target_name or ""
+        scope = scope_of(call)
+        entry = None if scope is None else scope.prompts.get(name)
+        return entry or self._entries.get(name)

@@ -13,6 +13,7 @@ from ..contents import ResourceResult
 from ..errors import UnknownTarget
 from ..mount import may_hide
 from ..results import InputRequired, PageResult, Result
+from ..session import find_resource, scope_of
 from ..target import Target
 from .completion import Completions
 from .feature import CompileTarget, Feature
@@ -69,12 +70,16 @@ class Resources(Feature):
     async def list(self, next: Next) -> PageResult:
         """Give a page of the resources that the caller may see."""
         call = next.call
-        return self.server.resources.page(call, call.params.get("cursor"))
+        scope = scope_of(call)
+        over = None if scope is None else scope.resources
+        return self.server.resources.page(call, call.params.get("cursor"), over)
 
     async def list_templates(self, next: Next) -> PageResult:
         """Give a page of the templates that the caller may see."""
         call = next.call
-        return self.server.templates.page(call, call.params.get("cursor"))
+        scope = scope_of(call)
+        over = None if scope is None else scope.templates
+        return self.server.templates.page(call, call.params.get("cursor"), over)
 
     async def read(self, next: Next) -> ResourceResult | InputRequired:
         """Read the resource that the call names."""
@@ -108,16 +113,14 @@ class Resources(Feature):
             return True
 
         entry = self._catalogs[target.kind].get(target.key)
-        return entry is None or bool(entry.visible)  # None: removed while it was read
+        if entry is None or entry.target is not target:  # the session's own, or removed meanwhile
+            return True
+
+        return bool(entry.visible)
 
     def _resolve(self, call: Call) -> Entry[Any] | None:
-        uri = call.target_name or ""
         call.arguments = EMPTY  # whatever came as `arguments` is none of this method's params
-        entry = self.server.resources.get(uri)
-        if entry is not None:
-            return entry
-
-        found = self.server.templates.find(uri)
+        found = find_resource(self.server, call, call.target_name or "")
         if found is None:
             return None
 

@@ -13,6 +13,7 @@ from ..mirror import check_mirrors
 from ..mount import may_hide
 from ..protocol import Era
 from ..results import PageResult, Result
+from ..session import scope_of
 from .feature import CompileTarget, Feature
 
 if TYPE_CHECKING:
@@ -48,7 +49,9 @@ class Tools(Feature):
     async def list(self, next: Next) -> PageResult:
         """Give a page of the tools that the caller may see."""
         call = next.call
-        return self.server.tools.page(call, call.params.get("cursor"))
+        scope = scope_of(call)
+        over = None if scope is None else scope.tools
+        return self.server.tools.page(call, call.params.get("cursor"), over)
 
     def call(self, next: Next) -> Awaitable[Result]:
         """Run the tool that the call names; no coroutine itself, on the path of every call."""
@@ -69,4 +72,13 @@ class Tools(Feature):
         raise UnknownTarget("tool", next.call.target_name or "")
 
     def _resolve(self, call: Call) -> Entry[Any] | None:
-        return self._entries.get(call.target_name or "")
+        name = call.target_name or ""
+        connection = call.connection
+        # Asked here first: most calls have no session, and this stands on the path of all.
+        if connection is not None and connection.session is not None:
+            scope = scope_of(call)
+            entry = None if scope is None else scope.tools.get(name)
+            if entry is not None:
+                return entry
+
+        return self._entries.get(name)
