@@ -292,7 +292,7 @@ async def test_a_question_of_ones_own_reads_its_own_answer():
     async def mood(call: Call) -> str:
         return (await call.ask({"mood": Mood()}))["mood"]
 
-    async with connect(server, capabilities={"elicitation": {"mood": {}}}) as peer:
+    async with connect(server, validate=False, capabilities={"elicitation": {"mood": {}}}) as peer:
         first = await peer.request("tools/call", {"name": "mood"})
         params = {"name": "mood", "requestState": first["requestState"]}
         params["inputResponses"] = {"mood": {"mood": "good"}}
