@@ -65,6 +65,7 @@ from .content import ResourceLink as ResourceLink
 from .content import Text as Text
 from .contents import Contents as Contents
 from .contents import ResourceResult as ResourceResult
+from .cost import Cost as Cost
 from .debug import LayerMisuse as LayerMisuse
 from .edge import NO_REPLY as NO_REPLY
 from .edge import Reply as Reply
@@ -127,8 +128,8 @@ from .order import Rule as Rule
 from .outcome import Outcome as Outcome
 from .peer import Connection as Connection
 from .peer import Peer as Peer
-from .peer import Principal as Principal
 from .pending import Pending as Pending
+from .principal import Principal as Principal
 from .prompt import Prompt as Prompt
 from .prompt_argument import PromptArgument as PromptArgument
 from .prompt_result import PromptMessage as PromptMessage
@@ -165,6 +166,7 @@ from .streaming import Stream as Stream
 from .target import Kind as Kind
 from .target import Target as Target
 from .telling import Send as Send
+from .tenant import Tenant as Tenant
 from .threads import Threads as Threads
 from .tool import Tool as Tool
 from .wire import Message as Message

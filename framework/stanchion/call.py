@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import anyio
@@ -11,9 +11,13 @@ import anyio
 from .asking import Asking
 from .peer import Connection, Peer, Principal
 from .telling import Send
+from .tenant import Tenant
 from .wire import RequestId
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
+    from .cost import Cost
     from .errors import Refusal
     from .round import Round
     from .rounds import Rounds
@@ -87,6 +91,7 @@ class Call(Asking):
         peer: Who sent it.
         principal: Who the caller is, as far as proved; None while nobody proved anything.
         tenant: The tenant it acts for, or None.
+        costs: What the handler has reported with `add_cost`.
         deadline: When the call must be done, on the clock of `anyio.current_time()`; infinite
             until a layer lowers it.
         dry_run: True if the call must not have an effect.
@@ -104,6 +109,7 @@ class Call(Asking):
         "_state",
         "_stopped_by",
         "arguments",
+        "costs",
         "deadline",
         "dry_run",
         "id",
@@ -146,7 +152,9 @@ class Call(Asking):
         self.meta = meta
         self.peer = peer
         self.principal = principal
-        self.tenant = None if principal is None else principal.tenant
+        id_of_tenant = None if principal is None else principal.tenant
+        self.tenant = None if id_of_tenant is None else Tenant(id_of_tenant)
+        self.costs: Sequence[Cost] = ()
         self.deadline = FOREVER
         self.dry_run = False
         self.thread_abandoned = False
@@ -189,6 +197,23 @@ class Call(Asking):
             self._correlation_id = new_correlation_id() if make is None else make()
 
         return self._correlation_id
+
+    def add_cost(self, amount: Decimal | int | str, unit: str) -> None:
+        """Report what this call has used up, beside the price of its target.
+
+        For layers that count; without one it does nothing.
+
+        Args:
+            amount: How much, 0 or more, exact: no float.
+            unit: A currency such as `USD`, or a unit of your own such as `tokens`.
+
+        Raises:
+            TypeError: *amount* is a float or a boolean.
+            ValueError: *amount* is negative, not finite or no number, or *unit* is empty.
+        """
+        from .cost import cost_of  # it needs decimal, which most calls never do
+
+        self.costs = (*self.costs, cost_of(amount, unit))
 
     def set_meta(self, key: str, value: Any) -> None:
         """Put a JSON *value* under *key* into the `_meta` of this call's result."""

@@ -8,11 +8,11 @@ session; nothing about a peer is kept on the server, so two peers never meet.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from .log_floor import LogFloor
+from .principal import Principal
 from .protocol import Era, era_of
 
 if TYPE_CHECKING:
@@ -23,34 +23,6 @@ if TYPE_CHECKING:
     from .wire import RequestId
 
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who calls, as far as it is proved.
-
-    Attributes:
-        subject: The caller's id at its issuer.
-        client: The OAuth client it acts through, or None.
-        issuer: Who vouches for it, or None.
-        scopes: What its token may do.
-        roles: What it is, for role checks.
-        tenant: The tenant it belongs to, or None.
-        claims: What else the token says.
-    """
-
-    subject: str
-    client: str | None = None
-    issuer: str | None = None
-    scopes: frozenset[str] = frozenset()
-    roles: frozenset[str] = frozenset()
-    tenant: str | None = None
-    claims: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-
-    @property
-    def identity(self) -> tuple[str | None, str | None, str]:
-        """What a session is bound to: client, issuer and subject."""
-        return (self.client, self.issuer, self.subject)
 
 
 class Peer:

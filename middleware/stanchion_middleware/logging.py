@@ -167,7 +167,7 @@ class Logging(Middleware):
             "method": call.method,
             "target": _plain(call.target_name),
             "subject": None if call.principal is None else call.principal.subject,
-            "tenant": call.tenant,
+            "tenant": None if call.tenant is None else call.tenant.id,
             "correlation_id": call.correlation_id,
             "peer": _plain(peer.client.get("name")),
             "transport": peer.transport,

@@ -16,6 +16,7 @@ from stanchion import (
     Resource,
     ResourceTemplate,
     Server,
+    Tenant,
     Tool,
 )
 from stanchion.caching_hints import LISTS, read_list_ttl, scope_for
@@ -157,7 +158,7 @@ class TestScope:
         """A caller whose tenant a layer has found, and nothing else, has lists of its own."""
         call = make_call("tools/list")
         assert scope_for(call) == "public"
-        call.tenant = "t"
+        call.tenant = Tenant("t")
         assert scope_for(call) == "private"
 
     async def test_where_a_layer_may_hide_every_list_is_private_from_the_start(self):

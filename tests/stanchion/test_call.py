@@ -72,7 +72,7 @@ def test_a_correlation_id_comes_from_the_server_where_it_makes_its_own():
 def test_the_tenant_is_the_principals():
     """A call acts for the tenant that its principal belongs to, if any."""
     assert Call("tools/call", PEER).tenant is None
-    assert Call("tools/call", PEER, principal=Principal("a", tenant="t")).tenant == "t"
+    assert Call("tools/call", PEER, principal=Principal("a", tenant="t")).tenant.id == "t"
 
 
 def test_result_meta_is_collected():

@@ -14,7 +14,7 @@ import pytest
 PUBLIC = {
     "stanchion": """
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer Ask AskFailed Audio Block Bus Call CallError
-        Chain ChainFrozen Change ClientNotification Completion ConfigurationError Connection
+        Chain ChainFrozen Change ClientNotification Completion ConfigurationError Connection Cost
         Contents Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited
         EmbeddedResource Era Event EventStore Fault First HEADER_PARAM_PREFIX HEADER_SESSION
         HEADER_VERSION HeaderMismatch Image InputNeeded InputRequired Inside InvalidArguments
@@ -29,7 +29,7 @@ PUBLIC = {
         PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
         Result Root Rule SUPPORTED_VERSIONS Sample Sampled Send Server Session SessionScope
-        StanchionError State StateKey Stream Target Text Threads TimedOut Tool ToolError
+        StanchionError State StateKey Stream Target Tenant Text Threads TimedOut Tool ToolError
         ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         UrlElicitationRequired

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stanchion import Call, Connection, Peer, Server, Tool
+from stanchion import Call, Connection, Peer, Server, Tenant, Tool
 from stanchion.changes import subscribe_to
 from stanchion.session import Session
 
@@ -44,9 +44,9 @@ def test_a_session_has_one_listener():
     changes, session = Server("test").changes, Session()
     listener = changes.listener_of(session, viewer())
     later = viewer()
-    later.tenant = "acme"
+    later.tenant = Tenant("acme")
     assert changes.listener_of(session, later) is listener
-    assert listener.call.tenant == "acme"
+    assert listener.call.tenant.id == "acme"
     assert changes.connections == 1
 
 

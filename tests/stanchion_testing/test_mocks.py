@@ -62,7 +62,7 @@ def test_call():
         version=LATEST_LEGACY_VERSION,
     )
     assert (call.target, call.target_name, call.arguments) == (target, "t", {"a": 1})
-    assert (call.progress_token, call.principal, call.tenant) == (5, principal, "acme")
+    assert (call.progress_token, call.principal, call.tenant.id) == (5, principal, "acme")
     assert call.peer.version == LATEST_LEGACY_VERSION
     plain = make_call("tools/list", target_name="nope")
     assert (plain.method, plain.target, plain.target_name) == ("tools/list", None, "nope")
