@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import anyio
@@ -37,19 +37,24 @@ def anyio_backend():
     return "asyncio", {"use_uvloop": False}
 
 
+@contextmanager
+def running(*words, stderr=None):
+    """Run the server over HTTP, and give the process and both addresses."""
+    command = [sys.executable, PROGRAM, "http", *words]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=stderr, text=True) as process:
+        try:
+            url, sse = (process.stdout.readline().strip() for _ in range(2))
+            yield process, {"http": url, "sse": sse}
+        finally:
+            process.kill()
+
+
 @pytest.fixture(scope="session")
 def addresses():
     """Serve over both kinds of HTTP, and give the address of each."""
-    with subprocess.Popen(
-        [sys.executable, PROGRAM, "http"], stdout=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            yield {
-                "http": process.stdout.readline().strip(),
-                "sse": process.stdout.readline().strip(),
-            }
-        finally:
-            process.terminate()
+    with running() as (_, found):
+        yield found
 
 
 def network(headers: Mapping[str, str] | None = None, timeout=None, auth=None):

@@ -1,10 +1,10 @@
 """A server with every feature, which the tests start as a process of its own.
 
     python server.py stdio
-    python server.py http
+    python server.py http [KEY]
 
 With `http` it serves Streamable HTTP and HTTP+SSE on a free port and writes both addresses to
-standard output, a line each.
+standard output, a line each. Servers that are given one KEY are replicas of each other.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ from stanchion_transports import sse
 from stanchion_transports.http import serve
 
 PAGE_SIZE = 4
+DRAIN = 0.2
+"""Seconds that calls have to end once the server is told to stop."""
+
+KEYS = [key.encode() for key in sys.argv[2:] if sys.argv[1] == "http"]
 SPEAKING = "com.example/speaking"
 TOTAL = "com.example/total"
 CALCULATOR = {
@@ -58,6 +62,7 @@ server = Server(
     instructions="Ask for anything.",
     page_size=PAGE_SIZE,
     middleware=production(),
+    state_keys=KEYS,
 )
 server.extension(SPEAKING, {"voices": 2})
 seen: Counter[str] = Counter()
@@ -416,7 +421,8 @@ async def serve_http() -> None:
     """Serve both kinds of HTTP on a free port, and say where."""
     async with anyio.create_task_group() as group:
         routes = sse.app(server).routes
-        url: str = await group.start(partial(serve, server, port=0, routes=routes))
+        options = {"port": 0, "routes": routes, "session_keys": KEYS, "drain": DRAIN}
+        url: str = await group.start(partial(serve, server, **options))
         sys.stdout.write(f"{url}\n{url.removesuffix('/mcp')}/sse\n")
         sys.stdout.flush()
 

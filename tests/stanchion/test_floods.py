@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
 import os
@@ -11,6 +12,7 @@ import pytest
 
 from stanchion import (
     AskFailed,
+    Call,
     Change,
     Connection,
     InvalidParams,
@@ -28,7 +30,7 @@ from stanchion.pages import encode_cursor
 from stanchion.pending import MAX_PENDING
 from stanchion.sealed import MAX_USED, Seal
 from stanchion.wire import Notification, Request
-from stanchion_testing import make_call
+from stanchion_testing import connect, make_call
 
 KEYS = 100_000
 MODERN = "2026-07-28"
@@ -278,3 +280,38 @@ async def test_connections_that_come_and_go(server):
         server.changes.disconnect(connection)
 
     assert server.changes.connections == 0
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+async def test_requests_leave_nothing_behind(era):
+    """Neither answers nor failures, lists and reads (L7)."""
+    server = Server("s")
+
+    @server.tool
+    async def report(call: Call, fail: bool) -> str:
+        await call.progress(1)
+        if fail:
+            raise RuntimeError("lost")
+
+        return "done"
+
+    server.resource("note://{name}")(read)
+    logging.disable(logging.CRITICAL)
+    async with connect(server, era=era) as peer:
+
+        async def use(number):
+            await peer.call_tool("report", {"fail": False})
+            assert (await peer.call_tool("report", {"fail": True})).is_error
+            await peer.request("tools/list")
+            await peer.request("resources/read", {"uri": f"note://{number}"})
+
+        counts = []
+        for round in range(3):
+            for number in range(100):
+                await use(f"{round}-{number}")
+
+            gc.collect()
+            counts.append(len(gc.get_objects()))
+
+    logging.disable(logging.NOTSET)
+    assert counts[2] - counts[1] < 50  # of 400 requests
