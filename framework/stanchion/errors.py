@@ -237,13 +237,14 @@ class UnknownTarget(InvalidParams):
 
     Attributes:
         kind: `tool`, `resource` or `prompt`.
-        name: The name or URI as it came, at most 128 characters of it.
+        name: The name as it came, at most 128 characters of it; a URI, which clients compare with
+            what they asked for, up to 2048.
     """
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f"Unknown {kind}: {name[:128]}")
         self.kind = kind
-        self.name = name[:128]
+        self.name = name[: 2048 if kind == "resource" else 128]
 
 
 class HeaderMismatch(ProtocolError):

@@ -13,6 +13,7 @@ import binascii
 import hmac
 import os
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
@@ -75,7 +76,9 @@ class Seal:
         self._ttl = ttl
         self.once = once
         self._clock = clock
-        self._used: dict[bytes, float] = {}  # {salt: when it lapses anyway}, oldest first
+        # {salt: when it lapses anyway}, oldest first; a plain dict would find its first member
+        # ever more slowly, the more have been removed before it.
+        self._used: OrderedDict[bytes, float] = OrderedDict()
 
     def seal(self, value: Any, binding: bytes) -> str:
         """Seal the JSON *value* for whoever can name *binding* again.

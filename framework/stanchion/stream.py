@@ -9,7 +9,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 
-from .errors import ProtocolError
+from .errors import ProtocolError, Unavailable
 from .peer import Connection
 from .session import Session
 from .telling import Send
@@ -22,6 +22,12 @@ MAX_PENDING: Final = 4096
 """Requests of one peer that are not answered yet; beyond, nothing is read until one is.
 
 Above the server's own bound on calls, so it is met only by a peer that asks without reading.
+"""
+
+MAX_PENDING_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of those requests together, where there are several; one that is too many is refused.
+
+Refused, not left unread: the answer or the cancellation that the others wait for may be behind it.
 """
 
 
@@ -68,6 +74,7 @@ class _Stream:
         self._write = write
         self._writing = anyio.Lock(fast_acquire=True)
         self._room = anyio.Semaphore(MAX_PENDING, fast_acquire=True)
+        self._pending_bytes = 0
         self._starting = 0
         self._hears = False
         connection.hears = True
@@ -87,9 +94,15 @@ class _Stream:
 
         inline = isinstance(message, Request) and message.method == "initialize"
         if isinstance(message, Request | list) and not inline:
+            size = len(frame)
+            if self._pending_bytes and self._pending_bytes + size > MAX_PENDING_BYTES:
+                await self._refuse(message)
+                return
+
             await self._room.acquire()
+            self._pending_bytes += size
             self._starting += 1
-            running.start_soon(self._answer_beside, message)
+            running.start_soon(self._answer_beside, message, size)
             return
 
         # A cancellation that comes right behind its request must find the call.
@@ -102,12 +115,19 @@ class _Stream:
             self._hears = True
             running.start_soon(session.listener.run, self._send)
 
-    async def _answer_beside(self, message: Message | list[Any]) -> None:
+    async def _answer_beside(self, message: Message | list[Any], size: int) -> None:
         self._starting -= 1
         try:
             await self._answer(message)
         finally:
+            self._pending_bytes -= size
             self._room.release()
+
+    async def _refuse(self, message: Request | list[Any]) -> None:
+        id = message.id if isinstance(message, Request) else None
+        reason = "unavailable: requests that are not answered yet hold too much"
+        detail = {"policy": "max_pending_bytes", "retryAfterSeconds": 1.0}
+        await self._send(encode_error(id, Unavailable.code, reason, detail))
 
     async def _answer(self, message: Message | list[Any]) -> None:
         reply = await self._server.dispatch(message, self._connection, send=self._send)

@@ -113,6 +113,7 @@ def test_what_came_is_cut():
     """A name of any length is repeated only in part."""
     assert len(str(MethodNotFound("x" * 10_000))) < 200
     assert len(UnknownTarget("tool", "x" * 10_000).name) == 128
+    assert len(UnknownTarget("resource", "x" * 10_000).name) == 2048
     assert len(str(UnsupportedVersion("x" * 10_000, []))) < 100
 
 

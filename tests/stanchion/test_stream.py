@@ -233,6 +233,34 @@ async def test_a_peer_that_asks_without_reading_is_not_read_from(monkeypatch):
     assert sorted(line.ids()) == list(range(8))
 
 
+async def test_what_unanswered_requests_hold_is_bounded(monkeypatch):
+    """One too many is refused, a large one alone is not, and what is behind it is read."""
+    monkeypatch.setattr("stanchion.stream.MAX_PENDING_BYTES", 1000)
+    gates, line = Gates(), Line()
+    large = {"gate": "a", "pad": "x" * 600}
+    async with gates.server, anyio.create_task_group() as group:
+        group.start_soon(line.serve, gates.server)
+        await line.put(*handshake(BATCHES))
+        await line.put(call(1, "echo", arguments={"pad": "x" * 5000}))
+        await anyio.wait_all_tasks_blocked()
+        await line.put(call(2, "wait", arguments=large), call(3, "wait", arguments=large))
+        await line.put([call(4, "wait", arguments=large)], call(5, "echo", arguments={}))
+        await anyio.wait_all_tasks_blocked()
+        assert line.ids() == [0, 1, 3, None, 5]
+        refused = [message["error"] for message in line.written if "error" in message]
+        assert [error["code"] for error in refused] == [503, 503]
+        assert refused[0]["data"] == {"policy": "max_pending_bytes", "retryAfterSeconds": 1.0}
+        cancel = {"method": "notifications/cancelled", "params": {"requestId": 2}}
+        await line.put({"jsonrpc": "2.0", **cancel})
+        await anyio.wait_all_tasks_blocked()
+        await line.put(call(6, "echo", arguments={"pad": "x" * 600}))
+        await anyio.wait_all_tasks_blocked()
+        await line.end()
+
+    assert gates.cancelled == ["a"]
+    assert "result" in line.written[-1]
+
+
 async def test_one_writer_keeps_frames_apart_and_progress_before_its_answer():
     """Many calls write at once, one frame at a time, each call's progress in order."""
     gates, line = Gates(), Line()

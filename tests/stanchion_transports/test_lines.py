@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +48,7 @@ def test_an_overlong_line_is_not_kept():
     lines = Lines(10)
     for _ in range(1000):
         assert lines.feed(b"x" * 1000) == []
-        assert lines._pieces == []
+        assert not lines._line
 
     (error,) = lines.feed(b"\n")
     assert "10 bytes" in str(error)
@@ -57,3 +59,20 @@ def test_a_limit_below_one_is_refused():
     """A length that no line can have is an error of its caller."""
     with pytest.raises(ValueError, match="1 or more"):
         Lines(0)
+
+
+def test_a_line_in_tiny_pieces_costs_its_length():
+    """A peer that writes two bytes at a time takes no more memory than one that writes at once."""
+    lines, pieces = Lines(1 << 20), 100_000
+    text = b"xy" * pieces
+    tracemalloc.start()
+    try:
+        for start in range(0, len(text), 2):
+            lines.feed(text[start : start + 2])
+
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert kept < 2 * len(text)
+    assert lines.feed(b"\n") == [text]

@@ -13,6 +13,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from stanchion import Call, Server
 from stanchion_transports import http
 
+from .test_never_reads import Flooding
+
 
 @pytest.fixture(
     params=[
@@ -125,4 +127,30 @@ async def test_a_page_of_another_origin_is_refused():
                 pass
 
         assert raised.value.response.status_code == 403
+        group.cancel_scope.cancel()
+
+
+async def test_a_client_that_never_reads_holds_up_its_own_call_alone():
+    """What it does not read waits in bounded buffers, and another client is served."""
+    flooding = Flooding()
+    options = {"subprotocols": ["mcp"], "proxy": None, "close_timeout": 0.1, "compression": None}
+    async with anyio.create_task_group() as group:
+        url = await serving(group, flooding.server)
+        async with connect(url, **options) as deaf, connect(url, **options) as other:
+            await deaf.send(request(1, "initialize", INITIALIZE))
+            await other.send(request(1, "initialize", INITIALIZE))
+            await other.recv()
+            params = {"name": "flood", "arguments": {"kind": "progress"}}
+            params["_meta"] = {"progressToken": "token"}
+            await deaf.send(request(2, "tools/call", params))
+            params = {"name": "echo", "arguments": {"text": "beside"}}
+            before = 0
+            while not flooding.sent or before != flooding.sent:
+                before = flooding.sent
+                await other.send(request(3, "tools/call", params))
+                assert "beside" in await other.recv()
+                await anyio.wait_all_tasks_blocked()
+
+            assert not flooding.overran
+
         group.cancel_scope.cancel()

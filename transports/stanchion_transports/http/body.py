@@ -20,15 +20,15 @@ async def read_rest(
     if length.isdecimal() and int(length) > max_body:
         return too_large
 
-    chunks, size, more = [body], len(body), True
-    while more and size <= max_body:
+    # No list of chunks: those of a byte would take fifty times their length.
+    whole, more = bytearray(body), True
+    while more and len(whole) <= max_body:
         event = await receive()
         if event["type"] == "http.disconnect":
             # What came may happen to be a whole message, and is not what was meant.
             return Problem(400, "The body broke off")
 
-        chunks.append(event.get("body", b""))
-        size += len(chunks[-1])
+        whole += event.get("body", b"")
         more = event.get("more_body", False)
 
-    return b"".join(chunks) if size <= max_body else too_large
+    return bytes(whole) if len(whole) <= max_body else too_large
