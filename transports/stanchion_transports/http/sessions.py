@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stanchion import (
     Call,
@@ -26,6 +26,9 @@ from stanchion import (
 )
 
 from .tokens import Token, Tokens
+
+if TYPE_CHECKING:
+    from .resumable import Resumable
 
 IDLE = 1800.0
 MAX_SESSIONS = 20_000
@@ -57,10 +60,11 @@ class LiveSession(Session):
         log_floor: The least severe log level that it wants, for all its requests.
         pending: Our questions that are open, on all its requests.
         requests: How many of its requests, and of its streams, are here.
+        lost: `{stream: exchange}` of answers that go on without their connection.
         idle_since: When the last of them left.
     """
 
-    __slots__ = ("idle_since", "in_flight", "log_floor", "pending", "requests", "token")
+    __slots__ = ("idle_since", "in_flight", "log_floor", "lost", "pending", "requests", "token")
 
     def __init__(self, token: Token) -> None:
         super().__init__()
@@ -69,6 +73,7 @@ class LiveSession(Session):
         self.log_floor = LogFloor()
         self.pending = Pending()
         self.requests = 0
+        self.lost: dict[str, Resumable] = {}
         self.idle_since = 0.0
 
     @property
@@ -142,7 +147,9 @@ class Sessions:
         self._max_ended = max_ended
         self._on_forgotten = on_forgotten
         self._clock = clock
-        self._ended: dict[str, float] = {}  # {id: when its token lapses anyway}
+        # {id: when its token lapses anyway}, the soonest first; a plain dict would be slow to
+        # give its first once many before it are gone.
+        self._ended: OrderedDict[str, float] = OrderedDict()
         self._live: dict[str, LiveSession] = {}
         self._idle: OrderedDict[str, LiveSession] = OrderedDict()  # idle for longest first
 
