@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from stanchion import (
     Call,
@@ -26,9 +27,6 @@ from stanchion import (
 )
 
 from .tokens import Token, Tokens
-
-if TYPE_CHECKING:
-    from .resumable import Resumable
 
 IDLE = 1800.0
 MAX_SESSIONS = 20_000
@@ -49,6 +47,14 @@ class NoLogFloor(LogFloor):
 
 
 _DEFAULT_LEVEL = LogFloor().get()
+
+
+class Followed(Protocol):
+    """An answer that goes on without its connection, and that a client may come back for."""
+
+    def followed(self) -> AbstractContextManager[None]:
+        """Count a client that has come back, for as long as it is there."""
+        ...
 
 
 class LiveSession(Session):
@@ -73,7 +79,7 @@ class LiveSession(Session):
         self.log_floor = LogFloor()
         self.pending = Pending()
         self.requests = 0
-        self.lost: dict[str, Resumable] = {}
+        self.lost: dict[str, Followed] = {}
         self.idle_since = 0.0
 
     @property
