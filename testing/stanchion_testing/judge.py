@@ -34,7 +34,7 @@ class Judge:
         self._envelope = jsonrpc_message_adapter
         self._methods = methods
         self._versions = KNOWN_PROTOCOL_VERSIONS
-        self._sent: dict[tuple[type, Any], tuple[str, str]] = {}  # {id: (method, version)}
+        self._sent: dict[tuple[str, Any], tuple[str, str]] = {}  # {id: (method, version)}
 
     def sent(self, message: Any) -> None:
         """Note what the client sends, one message or a batch; anything may be sent."""
@@ -99,9 +99,9 @@ class Judge:
             raise Unofficial(message, str(error)) from error
 
 
-def _key(id: Any) -> tuple[type, Any]:
+def _key(id: Any) -> tuple[str, Any]:
     """Give *id* as what it is: 1, true and "1" are three."""
-    return type(id), id
+    return type(id).__name__, id
 
 
 def _is_official(method: str, surface: Mapping[tuple[str, str], object]) -> bool:
