@@ -57,6 +57,10 @@ class Stream:
         if not self._open:
             raise anyio.ClosedResourceError("send() is for within `async with call.stream()`")
 
+        if type(chunk) is str and chunk.isascii():  # as most are: nothing can be wrong with it
+            await self._call.send_chunk(chunk, {META_CONTENT: {"type": "text", "text": chunk}})
+            return
+
         block: Any = Text(chunk) if isinstance(chunk, str) else chunk
         if not is_block(block):
             problem = f"is of type {type(chunk).__name__}, no content block"

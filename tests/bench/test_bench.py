@@ -52,6 +52,7 @@ def test_the_measurements_inside_the_process_run():
     assert as_json(Figures(inside=figures))["inside"]["call_us"] == figures.call_us
 
 
+@pytest.mark.timeout(300)
 def test_the_loads_run():
     """Lists, streams, listens and sessions are answered as they should be, and have budgets."""
     figures = Figures(

@@ -17,7 +17,7 @@ class ByTenant(Middleware):
     methods = EVERY_REQUEST
 
     def visible(self, target, call):
-        return not target.tags or call.tenant in target.tags
+        return not target.tags or (call.tenant is not None and call.tenant.id in target.tags)
 
 
 class Unlisted(Middleware):
