@@ -152,6 +152,7 @@ class Simulation(Middleware):
         self._used: StateKey[bool] = StateKey("simulation.used")
         # Weak, so that tools that come and go while serving leave nothing behind.
         self._stand_ins: WeakKeyDictionary[Tool, Tool | None] = WeakKeyDictionary()
+        self._required: WeakKeyDictionary[Tool, bool] = WeakKeyDictionary()
 
     def applies(self, target: Target | None) -> bool:
         """Say yes to every tool; for a name that matches none, nothing could run."""
@@ -165,6 +166,7 @@ class Simulation(Middleware):
         """
         tool = cast("Tool", target)  # the layer is for tools only
         simulator = tool.policies.get("dry_run")
+        self._required.pop(tool, None)
         self._stand_ins[tool] = None if simulator is None else tool.with_handler(simulator)
         if tool.policies.get("simulate_first"):
             self._may_require = True
@@ -186,12 +188,14 @@ class Simulation(Middleware):
         return await next()
 
     def _requires(self, tool: Tool) -> bool:
-        own: bool | None = tool.policies.get("simulate_first")
-        if own is not None:
-            return own
+        required = self._required.get(tool)
+        if required is None:  # made when the tool is first met: this is the path of every call
+            own: bool | None = tool.policies.get("simulate_first")
+            hints = Hints.of(tool)
+            required = any(holds(hints) for holds in self._groups) if own is None else own
+            self._required[tool] = required
 
-        hints = Hints.of(tool)
-        return any(holds(hints) for holds in self._groups)
+        return required
 
     async def _run_planned(self, next: Next) -> Result:
         call = next.call
