@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from stanchion import Server, cli
 from stanchion_middleware import Logging, Sandbox, Validation
-from stanchion_testing import connect
+from stanchion_testing import PeerError, connect
 from stanchion_transports import http, stdio
 
 ROOT = Path(__file__).parents[1]
@@ -69,6 +69,7 @@ def test_every_block_of_python_is_run_here():
         "desk.py",
         "mounted.py",
         "office_hours.py",
+        "refunds.py",
         "test_desk.py",
         "test_office_hours.py",
         "vault.py",
@@ -143,6 +144,23 @@ async def test_a_session_is_offered_the_vault(folder, capsys):
         assert (await two.call_tool("open_vault")).text == "dust"
 
     assert capsys.readouterr().out == "shadowed: tool open_vault\n"
+
+
+async def test_a_refund_is_simulated_before_it_is_paid(folder):
+    """The dry run pays nothing, and its plan is what the real call needs."""
+    names = names_in("refunds.py")
+    order = {"number": "A-1"}
+    async with connect(names["server"]) as peer:
+        with pytest.raises(PeerError, match="has to be simulated first"):
+            await peer.call_tool("refund", order)
+
+        dry = await peer.call_tool("refund", order, meta={"io.stanchion/dryRun": True})
+        assert names["PAID"] == {"A-1": 19.90}
+        assert dry.meta["io.stanchion/simulated"] is True
+        plan = {"io.stanchion/plan": dry.meta["io.stanchion/plan"]}
+        paid = await peer.call_tool("refund", order, meta=plan)
+
+    assert (dry.text, paid.text) == ("Would pay back 19.9 euros.", "Paid back 19.9 euros.")
 
 
 async def test_the_mounted_application_lives(folder):

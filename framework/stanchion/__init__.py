@@ -24,6 +24,7 @@ General layout, from the ground up; a module imports only from those above it:
     sealed, round, rounds     the rounds of a modern one, and what is the same in both eras
     edge                      the one place where results and errors become the wire
     compose, mount            tools made of others, and servers inside servers
+    dry_run, stand_in         calls without an effect, and what runs in a handler's place
     redaction, sensitive      secrets out of what is logged
     session, session_scope    what a legacy peer has set up, and is offered alone
     kernel, server            a message through the chain, and the server's life
@@ -67,6 +68,7 @@ from .contents import Contents as Contents
 from .contents import ResourceResult as ResourceResult
 from .cost import Cost as Cost
 from .debug import LayerMisuse as LayerMisuse
+from .dry_run import META_DRY_RUN as META_DRY_RUN
 from .edge import NO_REPLY as NO_REPLY
 from .edge import Reply as Reply
 from .elicitation import Elicited as Elicited
@@ -93,6 +95,7 @@ from .errors import InvalidTool as InvalidTool
 from .errors import Limited as Limited
 from .errors import MethodNotFound as MethodNotFound
 from .errors import MissingCapability as MissingCapability
+from .errors import NotSimulated as NotSimulated
 from .errors import OrderViolation as OrderViolation
 from .errors import OverBudget as OverBudget
 from .errors import ParseError as ParseError
@@ -156,10 +159,12 @@ from .roots import ListRoots as ListRoots
 from .roots import Root as Root
 from .sampling import Sample as Sample
 from .sampling import Sampled as Sampled
+from .sealed import Seal as Seal
 from .server import Server as Server
 from .session import Session as Session
 from .session_scope import SessionScope as SessionScope
 from .session_scopes import OnShadow as OnShadow
+from .stand_in import run_stand_in as run_stand_in
 from .stream import serve_stream as serve_stream
 from .streaming import META_CONTENT as META_CONTENT
 from .streaming import Stream as Stream

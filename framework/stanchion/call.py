@@ -94,7 +94,8 @@ class Call(Asking):
         costs: What the handler has reported with `add_cost`.
         deadline: When the call must be done, on the clock of `anyio.current_time()`; infinite
             until a layer lowers it.
-        dry_run: True if the call must not have an effect.
+        dry_run: True if the call must not have an effect: no tool's handler is run for it. It is
+            set before any layer runs, and inherited by the steps of compositions and by mounts.
         thread_abandoned: True once a sync tool was left running in its thread.
         result_meta: What `set_meta` has collected for the result's `_meta`.
         scope: The cancel scope that the call runs in; the kernel's.

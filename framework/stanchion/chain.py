@@ -87,12 +87,15 @@ class Middleware:
         policies: `{policy name: type}` of what tools may ask of it, such as
             `{"timeout": float}`.
         order: What it must stand inside or outside of, with the reason.
+        simulates: Whether it answers dry runs, calls with `dry_run` true, in the handler's place.
+            A dry run that it lets pass is refused there, as is every other; none reaches a handler.
     """
 
     name: ClassVar[str] = "middleware"
     methods: frozenset[str] = TOOL_CALLS
     policies: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     order: ClassVar[Sequence[Rule]] = ()
+    simulates: ClassVar[bool] = False
 
     def applies(self, target: Target | None) -> bool:
         """Say whether the layer belongs into the chain of *target*; asked at start-up.

@@ -25,6 +25,7 @@
         ├── Refusal                   a layer says no
         │   ├── Unauthenticated       401
         │   ├── Denied                403
+        │   │   └── NotSimulated      a dry run reached the handler
         │   ├── Limited               429
         │   ├── OverBudget            429
         │   └── Unavailable           503
@@ -387,6 +388,24 @@ class Denied(Refusal):
         super().__init__(reason, policy=policy, headers=headers)
         self.challenge = challenge
         self.hidden = hidden
+
+
+class NotSimulated(Denied):
+    """Raised in the place of the handler where a dry run gets as far: no layer has simulated it.
+
+    Nothing was run. A layer further out may catch it and answer the dry run itself.
+
+    Attributes:
+        target: The key of the target, or the name of the custom method, that was not run.
+    """
+
+    def __init__(self, target: str, cause: str) -> None:
+        super().__init__(
+            f"{target!r} was not run: a dry run was asked for, and {cause}. Leave out the dry run "
+            "in _meta to run it for real",
+            policy="dry_run",
+        )
+        self.target = target
 
 
 class Limited(Refusal):

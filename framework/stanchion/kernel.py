@@ -23,6 +23,7 @@ from .catalog import Entry
 from .chain import Layer, Link, Next
 from .client_notification import read_notification
 from .debug import checked
+from .dry_run import wants_dry_run
 from .edge import NO_REPLY, Edge, Reply
 from .errors import (
     CallError,
@@ -226,11 +227,15 @@ class Kernel:
 
             if request.method not in self._links or not self._serves(method, era):
                 raise MethodNotFound(request.method)
+
+            dry_run = wants_dry_run(request.params)
         except ProtocolError as fault:
             return self._edge.fault(request.id, fault, era)
 
         peer = _peer_of(request, version, connection, headers)
-        return self._make_call(request, peer, connection, send)
+        call = self._make_call(request, peer, connection, send)
+        call.dry_run = dry_run
+        return call
 
     def _serves(self, method: Method, era: Era) -> bool:
         """Say whether the capability that announces *method* is declared."""

@@ -98,6 +98,9 @@ def check_response(key: str, method: str, answer: Mapping[str, Any]) -> None:
 def binding_of(call: Call, server: str) -> bytes:
     """Name what the state of *call* is bound to: who asks what of which server.
 
+    A dry run is another request than the call that it tries: a client that goes on without the
+    mark must not get the effect.
+
     Raises:
         InvalidParams: The parameters are nested too deep to be named.
     """
@@ -105,7 +108,9 @@ def binding_of(call: Call, server: str) -> bytes:
     params = {key: value for key, value in call.params.items() if key not in left_out}
     identity = None if call.principal is None else call.principal.identity
     try:
-        bound = orjson.dumps([server, identity, call.method, params], option=orjson.OPT_SORT_KEYS)
+        bound = orjson.dumps(
+            [server, identity, call.method, params, call.dry_run], option=orjson.OPT_SORT_KEYS
+        )
     except TypeError:
         raise InvalidParams("params are nested too deep for a call that asks") from None
 

@@ -6,6 +6,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping
+from copy import copy
 from functools import partial
 from typing import Annotated, Any, Union, cast, get_args, get_origin
 
@@ -115,6 +116,40 @@ class Signature:
     def takes_call(self) -> bool:
         """Whether a parameter is given the call."""
         return bool(self._call_names)
+
+    def lent_to(self, function: Callable[..., Any]) -> Signature:
+        """Give a signature that binds these arguments for *function*, which takes them by name.
+
+        The annotations here count; of those of *function* only where it takes the call.
+
+        Raises:
+            InvalidTool: *function* takes not all of the arguments, or needs others.
+        """
+        call_names: list[str] = []
+        taken: set[str] = set()
+        open_ended = False
+        for parameter in _parameters_of(self._tool, function):
+            if parameter.kind is parameter.VAR_KEYWORD:
+                open_ended = True
+            elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
+                problem = f"{parameter.name!r} of what stands in for it takes no name"
+                raise InvalidTool(self._tool, problem)
+            elif parameter.name in self._annotations:
+                taken.add(parameter.name)
+            elif _is_call(_hint_of(function, parameter)):
+                call_names.append(parameter.name)
+            elif parameter.default is parameter.empty:
+                problem = f"what stands in for it needs {parameter.name!r}, which it does not take"
+                raise InvalidTool(self._tool, problem)
+
+        missing = [name for name in self._annotations if name not in taken]
+        if missing and not open_ended:
+            names = ", ".join(map(repr, missing))
+            raise InvalidTool(self._tool, f"what stands in for it does not take {names}")
+
+        lent = copy(self)
+        lent._call_names = call_names  # noqa: SLF001 # its own class
+        return lent
 
     def bind_strings(self, call: Call) -> dict[str, Any]:
         """Turn arguments that came as text into the function's keyword arguments.
@@ -235,13 +270,7 @@ def _open_parameters(tool: str, function: Callable[..., Any]) -> list[inspect.Pa
     if isinstance(function, type):
         raise InvalidTool(tool, "it is a class; pass a function, or an instance with __call__")
 
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError) as error:
-        raise InvalidTool(tool, f"its signature cannot be read: {error}") from error
-
-    fixed: Mapping[str, Any] = function.keywords if isinstance(function, partial) else {}
-    still_open = [parameter for parameter in parameters if parameter.name not in fixed]
+    still_open = _parameters_of(tool, function)
     for parameter in still_open:
         if parameter.kind in (
             parameter.VAR_POSITIONAL,
@@ -255,6 +284,27 @@ def _open_parameters(tool: str, function: Callable[..., Any]) -> list[inspect.Pa
             )
 
     return still_open
+
+
+def _parameters_of(tool: str, function: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Give the parameters of *function* that a partial has not fixed."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise InvalidTool(tool, f"its signature cannot be read: {error}") from error
+
+    fixed: Mapping[str, Any] = function.keywords if isinstance(function, partial) else {}
+    return [parameter for parameter in parameters if parameter.name not in fixed]
+
+
+def _hint_of(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    """Give the annotation of one parameter, whether or not those beside it can be read."""
+    alone = types.SimpleNamespace(__annotations__={"it": parameter.annotation})
+    names: dict[str, Any] = getattr(innermost(function), "__globals__", {})
+    try:
+        return typing.get_type_hints(alone, globalns=names, include_extras=True)["it"]
+    except (AttributeError, NameError, SyntaxError, TypeError):
+        return Any
 
 
 def _is_call(annotation: Any) -> bool:

@@ -17,6 +17,7 @@ from .target import Kind
 if TYPE_CHECKING:
     from .call import Call
     from .server import Server
+    from .threads import Threads
 
 CAPABILITIES: Final = frozenset({"tools", "prompts", "resources", "completions"})
 """What `Server(session_scoped=...)` may name."""
@@ -72,6 +73,11 @@ class SessionScopes:
             for name in CATALOGS:
                 catalog: Catalog[Any] = getattr(server, name)
                 catalog.admit = partial(self._admit, name, catalog)
+
+    @property
+    def threads(self) -> Threads:
+        """The worker threads of the server."""
+        return self._server.threads
 
     def of(self, call: Call) -> SessionScope | None:
         """Give the scope of the session of *call*, made when it is first asked for.

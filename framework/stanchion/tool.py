@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -93,23 +94,17 @@ class Tool(Target):
             meta=meta,
             policies=policies,
         )
-        self.handler = handler
         self.input_schema = EMPTY_SCHEMA if input_schema is None else input_schema
         self.output_schema = output_schema
         self.annotations = annotations
         self.blocking = blocking
-        self._signature = signature
+        self._take_handler(handler, signature)
         self._serialise: Callable[[Any], ToolResult | InputRequired] = (
             to_result if output_schema is None else to_object_result
         )
         self._check()
         self.mirrors = mirrors_of(self.name, self.input_schema)
         self._decodable = decodable_properties(self.input_schema)
-        self._is_async = is_async(handler)
-        self._composed = handler if isinstance(handler, Composed) else None
-        self._takes_call = (
-            signature is None and self._composed is None and takes_call(name, handler)
-        )
 
     @classmethod
     def from_function(
@@ -174,6 +169,39 @@ class Tool(Target):
         copied._check()  # noqa: SLF001 # its own class
         return copied
 
+    def with_handler(self, handler: RawHandler) -> Self:
+        """Give a copy of the tool that runs *handler* in the place of its own.
+
+        A tool made from a function binds the arguments as before: *handler* takes those of the
+        function, by name, and the `Call` where a parameter is annotated so. What it returns is
+        held to what the tool returns. A sync one runs in a worker thread.
+
+        Raises:
+            InvalidTool: *handler* cannot be called as this tool's own is.
+        """
+        copied = copy(self)
+        signature = self._signature
+        if isinstance(handler, Composed):  # which takes the arguments as they came
+            signature = None
+
+        if not callable(handler):
+            raise InvalidTool(self.name, "what stands in for it is not callable")
+
+        lent = None if signature is None else signature.lent_to(handler)
+        copied.blocking = True
+        copied._take_handler(handler, lent)  # noqa: SLF001 # its own class
+        copied._check()  # noqa: SLF001
+        return copied
+
+    def check_arguments(self, call: Call) -> None:
+        """Check the arguments of *call* against the function's signature, if there is one.
+
+        Raises:
+            InvalidArguments: They do not fit it, in the words of a call that runs.
+        """
+        if self._signature is not None:
+            self._signature.bind(call)
+
     def decode_strings(self, arguments: Mapping[str, Any]) -> dict[str, Any] | None:
         """Decode arguments that came as JSON strings though no string is declared for them.
 
@@ -208,6 +236,18 @@ class Tool(Target):
         bound = partial(self.handler, *args, **kwargs)
         return self._serialise(
             await threads.run_handler(call, bound, is_async=False, blocking=self.blocking)
+        )
+
+    def _take_handler(self, handler: RawHandler, signature: Signature | None) -> None:
+        self.handler = handler
+        self._signature = signature
+        self._is_async = callable(handler) and is_async(handler)
+        self._composed = handler if isinstance(handler, Composed) else None
+        self._takes_call = (
+            callable(handler)
+            and signature is None
+            and self._composed is None
+            and takes_call(self.name, handler)
         )
 
     def _check(self) -> None:

@@ -22,23 +22,25 @@ PUBLIC = {
         InvalidPolicy InvalidPrompt InvalidRequest InvalidResource InvalidResult
         InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
         LEGACY_VERSIONS Layer LayerMisuse Limited Link ListRoots LogFloor LogLevel
-        META_CONTENT MODERN_VERSIONS MemoryBus MemoryEventStore Message MethodNotFound
-        Middleware MissingCapability NO_REPLY Next Notification NotificationCounts OnShadow
+        META_CONTENT META_DRY_RUN MODERN_VERSIONS MemoryBus MemoryEventStore Message MethodNotFound
+        Middleware MissingCapability NO_REPLY Next NotSimulated Notification NotificationCounts
+        OnShadow
         Once OrderViolation Outcome Outside
         OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
         PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
-        Result Root Rule SUPPORTED_VERSIONS Sample Sampled Send Server Session SessionScope
+        Result Root Rule SUPPORTED_VERSIONS Sample Sampled Seal Send Server Session SessionScope
         StanchionError State StateKey Stream Target Tenant Text Threads TimedOut Tool ToolError
         ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         UrlElicitationRequired
         call_error_in decode encode_error era_of_message escape_pointer fan_out_fan_in
         http_status is_cancellation json_depth json_size layer_name parallel pipeline
-        serve_stream
+        run_stand_in serve_stream
     """,
     "stanchion_middleware": """
-        Logging META_TRUNCATED OnCrash Recovery Sandbox Validation production
+        Hints Logging META_PLAN META_SIMULATED META_TRUNCATED OnCrash Plan Recovery Sandbox
+        Simulation Validation production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """

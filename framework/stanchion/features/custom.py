@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..chain import Next
+from ..errors import NotSimulated
 from ..protocol import VERSIONS, Method
 from ..results import Result
 from .feature import Feature
@@ -27,4 +28,7 @@ class Custom(Feature):
         }
 
     def _run(self, method: CustomMethod, next: Next) -> Awaitable[Result]:
+        if next.call.dry_run:  # a method of one's own may do anything
+            raise NotSimulated(method.name, "custom methods are not simulated")
+
         return method.run(next.call, self.server.threads)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..call import Call
 from ..catalog import Encode, Entry
 from ..chain import Next
+from ..dry_run import not_simulated
 from ..errors import UnknownTarget
 from ..mirror import check_mirrors
 from ..mount import may_hide
@@ -54,9 +55,16 @@ class Tools(Feature):
         return self.server.tools.page(call, call.params.get("cursor"), over)
 
     def call(self, next: Next) -> Awaitable[Result]:
-        """Run the tool that the call names; no coroutine itself, on the path of every call."""
+        """Run the tool that the call names; no coroutine itself, on the path of every call.
+
+        Raises:
+            NotSimulated: It is a dry run, whatever layers there are.
+        """
         call = next.call
         tool: Tool = call.target  # pyright: ignore[reportAssignmentType] # compiled for tools
+        if call.dry_run:
+            raise not_simulated(self.server.chain, tool)
+
         if tool.mirrors and call.peer.headers and call.peer.era is Era.MODERN:
             # Here, not at the gate: a tool that is hidden from the caller must look like none.
             check_mirrors(tool.mirrors, call.peer.headers, call.params.get("arguments") or {})
