@@ -11,7 +11,7 @@ from stanchion import Principal, Unauthenticated
 MAX_TOKEN: Final = 16 * 1024
 """Characters of a token; a longer one is refused before anything looks into it."""
 
-INVALID_TOKEN: Final = 'Bearer error="invalid_token"'
+CHALLENGE: Final = 'Bearer error="invalid_token"'
 
 
 class InvalidToken(Unauthenticated):
@@ -23,7 +23,7 @@ class InvalidToken(Unauthenticated):
     Source: RFC 6750, section 3.1.
     """
 
-    def __init__(self, reason: str, *, challenge: str = INVALID_TOKEN) -> None:
+    def __init__(self, reason: str, *, challenge: str = CHALLENGE) -> None:
         super().__init__(reason, policy="token", challenge=challenge)
 
 
