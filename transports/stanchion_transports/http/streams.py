@@ -6,6 +6,7 @@ Source: MCP 2025-11-25, basic/transports, "Listening for Messages from the Serve
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import anyio
@@ -123,7 +124,11 @@ class Streams:
         self._resumed += 1
         self._watch.add(resumed)
         try:
-            with anyio.move_on_after(self._sessions.remaining(session)) as resumed.scope:
+            lost = session.lost.get(stream)
+            with (
+                anyio.move_on_after(self._sessions.remaining(session)) as resumed.scope,
+                nullcontext() if lost is None else lost.followed(),
+            ):
                 await resumed.follow(self._store, session, stream, number)
 
             await resumed.close()
