@@ -39,8 +39,11 @@ PUBLIC = {
         run_stand_in serve_stream
     """,
     "stanchion_middleware": """
-        Hints Logging META_PLAN META_SIMULATED META_TRUNCATED OnCrash Plan Recovery Sandbox
-        Simulation Validation production
+        ApiKey ApiKeyVerifier Authenticator BearerAuthenticator CachedVerifier
+        ClaimMapping Credentials EnvironmentCredentials FirstOf Hints
+        IntrospectionVerifier InvalidToken JwtVerifier Logging META_PLAN META_SIMULATED
+        META_TRUNCATED OnCrash Plan ProxySubject Recovery Sandbox Simulation
+        StaticVerifier TokenVerifier Validation api_key_digest new_api_key production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
