@@ -71,7 +71,8 @@ class TestFile:
 
     @pytest.mark.parametrize(
         "line", ["p, clerk, *", 'p, clerk, *, *, *, allow, "/a le', "q, a, b",
-                 "p, , *, *, *, allow", 'p, "a"b, *, *, *, allow', "p, clerk, *, *, *, alow", "clerk"]
+                 "p, , *, *, *, allow",
+                 'p, "a"b, *, *, *, allow', "p, clerk, *, *, *, alow", "clerk"]
     )  # fmt: skip
     async def test_a_line_that_is_no_statement_is_named(self, tmp_path, line):
         """Half a policy may lack its denials, so the whole file is refused."""
