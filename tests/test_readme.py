@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from stanchion import Server, cli
-from stanchion_middleware import Logging, Sandbox, Validation
+from stanchion import Principal, Server, cli
+from stanchion_middleware import RBAC, FilePolicies, Logging, Sandbox, Validation
 from stanchion_testing import PeerError, connect
 from stanchion_transports import http, stdio
 
@@ -70,6 +70,7 @@ def test_every_block_of_python_is_run_here():
         "mounted.py",
         "office_hours.py",
         "refunds.py",
+        "roles.py",
         "test_desk.py",
         "test_office_hours.py",
         "vault.py",
@@ -123,6 +124,28 @@ async def test_the_layer_works_in_a_chain(folder):
         answer = await peer.call_tool("refund")
 
     assert answer.text == "refunded"
+
+
+async def test_roles_decide_as_the_readme_says(folder):
+    """Its rules, and the same as a file, let a clerk refund little and an intern nothing."""
+    names = names_in("roles.py")
+    (lines,) = re.findall(r"^```csv\n(.+?)^```$", README, re.DOTALL | re.MULTILINE)
+    Path("policies.csv").write_text(lines)
+    filed = RBAC(adapter=FilePolicies("policies.csv"))
+
+    def may(rbac, role, amount):
+        who = Principal("x", roles=frozenset({role}))
+        return rbac.explain(who, "acme", "tools/call", "refund", {"amount": amount}).allowed
+
+    async with filed:
+        for rbac in (names["rbac"], filed):
+            assert may(rbac, "clerk", 100)
+            assert may(rbac, "admin", 100)
+            assert not may(rbac, "clerk", 101)
+            assert not may(rbac, "intern", 1)
+
+    async with connect(names["server"], principal=Principal("x", roles=frozenset({"clerk"}))) as p:
+        assert [tool["name"] for tool in await p.list_tools()] == ["refund"]
 
 
 async def test_a_session_is_offered_the_vault(folder, capsys):

@@ -15,6 +15,16 @@ from .plan import Plan as Plan
 from .plan_id import META_PLAN as META_PLAN
 from .production import production as production
 from .proxy_subject import ProxySubject as ProxySubject
+from .rbac import DEFAULT_POLICIES as DEFAULT_POLICIES
+from .rbac import RBAC as RBAC
+from .rbac import Explanation as Explanation
+from .rbac import FilePolicies as FilePolicies
+from .rbac import Grant as Grant
+from .rbac import Inherits as Inherits
+from .rbac import PolicyAdapter as PolicyAdapter
+from .rbac import Rule as Rule
+from .rbac import SqlPolicies as SqlPolicies
+from .rbac import Statement as Statement
 from .recovery import OnCrash as OnCrash
 from .recovery import Recovery as Recovery
 from .sandbox import Sandbox as Sandbox

@@ -23,6 +23,7 @@ from .mocks import MockNext as MockNext
 from .mocks import make_call as make_call
 from .mocks import mock_next as mock_next
 from .peer import InMemoryPeer as InMemoryPeer
+from .policy_contract import check_policy_adapter as check_policy_adapter
 from .respondent import Answer as Answer
 from .respondent import Unanswered as Unanswered
 from .trial import OpenTransport as OpenTransport

@@ -40,17 +40,19 @@ PUBLIC = {
     """,
     "stanchion_middleware": """
         ApiKey ApiKeyVerifier Authenticator BearerAuthenticator CachedVerifier
-        ClaimMapping Credentials EnvironmentCredentials FirstOf Hints
-        IntrospectionVerifier InvalidToken JwtVerifier Logging META_PLAN META_SIMULATED
-        META_TRUNCATED OnCrash Plan ProxySubject Recovery Sandbox Simulation
-        StaticVerifier TokenVerifier Validation api_key_digest new_api_key production
+        ClaimMapping Credentials DEFAULT_POLICIES EnvironmentCredentials Explanation
+        FilePolicies FirstOf Grant Hints Inherits IntrospectionVerifier InvalidToken
+        JwtVerifier Logging META_PLAN META_SIMULATED META_TRUNCATED OnCrash Plan
+        PolicyAdapter ProxySubject RBAC Recovery Rule Sandbox Simulation SqlPolicies
+        Statement StaticVerifier TokenVerifier Validation api_key_digest new_api_key
+        production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
         Answer ContractBroken FakeClock InMemoryPeer JumpingEventLoop Judge Listening MockNext
         OpenTransport PeerError PromptAnswer ResourceAnswer StoreBroken TRANSPORT_CHECKS
-        ToolAnswer TransportPeer Unanswered Unofficial check_event_store check_transport connect
-        jumping_backend make_call mock_next
+        ToolAnswer TransportPeer Unanswered Unofficial check_event_store check_policy_adapter
+        check_transport connect jumping_backend make_call mock_next
     """,
 }
 """What users and packs import; a change here is a change of the public interface."""
