@@ -38,14 +38,15 @@ PUBLIC = {
         serve_stream
     """,
     "stanchion_middleware": """
-        Logging META_TRUNCATED OnCrash Recovery Sandbox Validation production
+        LimitStorage Logging META_TRUNCATED MemoryLimits OnCrash Policy Rate RateLimit Recovery
+        RedisLimits Sandbox Standing Validation production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
         Answer ContractBroken FakeClock InMemoryPeer JumpingEventLoop Judge Listening MockNext
         OpenTransport PeerError PromptAnswer ResourceAnswer StoreBroken TRANSPORT_CHECKS
-        ToolAnswer TransportPeer Unanswered Unofficial check_event_store check_transport connect
-        jumping_backend make_call mock_next
+        ToolAnswer TransportPeer Unanswered Unofficial check_event_store check_limit_storage
+        check_transport connect jumping_backend make_call mock_next
     """,
 }
 """What users and packs import; a change here is a change of the public interface."""
