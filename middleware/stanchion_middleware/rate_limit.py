@@ -39,7 +39,8 @@ SHORTEST_WAIT: Final = 0.001
 class RateLimit(Middleware):
     """Refuses calls of callers that call too often, by several policies at once.
 
-    A call is counted by all its policies or, if one refuses, by none. What calls something is
+    A call is counted by all its policies or, if one refuses, by none; it takes one unit of each, or
+    as many as its target's `weight` says. What calls something is
     counted by the policies that it is given, and by the target's own `rate`, for each tenant and
     principal (or address) by itself. What calls nothing, such as a list, takes nothing of that; it
     has the policy `requests`, and `initialize` has two, by address and by principal. Both are wide,

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, cast
 
 from stanchion import Call, ConfigurationError
 
-from .policy import OTHER_METHODS, KeyPart
+from .policy import OTHER_METHODS, TARGET_METHODS, KeyPart
 
 KEPT: Final = 8192
 """Hashes that are kept, of texts of at most so many characters:"""
@@ -84,7 +84,7 @@ class Callers:
         if target is not None:
             return self._digest(target.kind.noun, target.key)
 
-        if call.target_name is not None or call.method in OTHER_METHODS:
+        if call.method in TARGET_METHODS or call.method in OTHER_METHODS:
             return self.caller(call)
 
         return self._digest("method", call.method)

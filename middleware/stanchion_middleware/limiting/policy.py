@@ -26,6 +26,9 @@ PARTS: Final = ("tenant", "principal", "client", "tool", "address")
 NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 """Names stand in HTTP fields as strings of RFC 9651, section 3.3.3, and in keys."""
 
+TARGET_METHODS: Final = frozenset({"tools/call", "resources/read", "prompts/get"})
+"""The protocol's requests that call a target."""
+
 OTHER_METHODS: Final = frozenset(
     {
         "completion/complete",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias, get_args
@@ -26,6 +27,10 @@ MAX_MOVING: Final = 10_000
 
 MAX_WINDOW: Final = 10 * 360 * 86400
 """The longest window in seconds: ten of the library's years."""
+
+
+NO_TIME: Final = re.compile(r"(?:/|per)\s*0+\s*[a-z]", re.IGNORECASE)
+"""What the library takes for one: `0 days`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +65,18 @@ def read_rates(written: str, strategy: Strategy = "sliding-window-counter") -> t
         raise ConfigurationError(f"there is no strategy {strategy!r}; there are {known}")
 
     try:
+        if NO_TIME.search(written):
+            raise ValueError
+
         items = parse_many(written)
-    except ValueError:
+    except (TypeError, ValueError):
         problem = f"{written!r:.80} is no rate; write `10/minute` or `10/second; 500/day`"
         raise ConfigurationError(problem) from None
 
     rates = tuple(Rate(item.amount, item.get_expiry(), strategy) for item in items)
     most = MAX_MOVING if strategy == "moving-window" else MAX_AMOUNT
-    for rate, item in zip(rates, items, strict=True):
-        # The library takes `0 day` for one day.
-        if not (0 < rate.amount <= most and 0 < rate.window <= MAX_WINDOW) or item.multiples < 1:
+    for rate in rates:
+        if not (0 < rate.amount <= most and 0 < rate.window <= MAX_WINDOW):
             raise ConfigurationError(
                 f"{written!r:.80} is no rate: with {strategy} 1 to {most} are admitted, "
                 f"in at most {MAX_WINDOW} seconds"
