@@ -132,8 +132,10 @@ class MemoryLimits(LimitStorage):
                     droppable.append((window.remaining(now) / window.rate.amount, key))
 
         droppable.sort(reverse=True)
+        # Some more than this call needs, or a flood would make each new caller look at so many.
+        enough = most - min(LOOKED_AT // 2, self._max_slots // 1000)
         for _, key in droppable:
-            if self._slots <= most:
+            if self._slots <= enough:
                 break
 
             self._drop(key)
