@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from stanchion import Principal, Server, cli
-from stanchion_middleware import RBAC, FilePolicies, Logging, Sandbox, Validation
+from stanchion_middleware import RBAC, FilePolicies, Logging, RateLimit, Sandbox, Validation
 from stanchion_testing import PeerError, connect
 from stanchion_transports import http, stdio
 
@@ -29,6 +29,7 @@ CONSOLES = re.findall(r"^```console\n(.+?)^```$", README, re.DOTALL | re.MULTILI
 TABLE = re.findall(r"^\| `(\S+)` \| `(\w+)=(.+?)` \|", README, re.MULTILINE)
 OWNERS = {
     "Logging": Logging.__init__,
+    "RateLimit": RateLimit.__init__,
     "Sandbox": Sandbox.__init__,
     "Server": Server.__init__,
     "Validation": Validation.__init__,
@@ -67,6 +68,7 @@ def test_every_block_of_python_is_run_here():
     """A block that is added to the README is one that these tests know."""
     assert {*FILES} == {
         "desk.py",
+        "limited.py",
         "mounted.py",
         "office_hours.py",
         "refunds.py",
@@ -146,6 +148,20 @@ async def test_roles_decide_as_the_readme_says(folder):
 
     async with connect(names["server"], principal=Principal("x", roles=frozenset({"clerk"}))) as p:
         assert [tool["name"] for tool in await p.list_tools()] == ["refund"]
+
+
+async def test_who_calls_too_often_is_told_when_to_come_back(folder):
+    """The limited server of the README admits two reports a minute, and names its policies."""
+    async with connect(names_in("limited.py")["server"]) as peer:
+        (tool,) = await peer.list_tools()
+        assert tool["name"] == "report"
+        for _ in range(2):
+            assert (await peer.call_tool("report")).text == "done"
+
+        with pytest.raises(PeerError) as refused:
+            await peer.call_tool("report")
+
+    assert refused.value.detail["policy"] == "rate"
 
 
 async def test_a_session_is_offered_the_vault(folder, capsys):

@@ -7,6 +7,7 @@ session; nothing about a peer is kept on the server, so two peers never meet.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -106,6 +107,7 @@ class Connection:
     """
 
     __slots__ = (
+        "_id",
         "_log_floor",
         "address",
         "hears",
@@ -134,12 +136,24 @@ class Connection:
         self.principal = principal
         self.address = address
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
+        self._id: str | None = None
         self._log_floor: LogFloor | None = None
         self.pending = pending
         self.release: Callable[[float], Awaitable[None]] | None = None
         self.hears = False
         self.listeners: set[Listener] | None = None
         self.session: Session | None = None
+
+    @property
+    def id(self) -> str:
+        """What tells the connection from every other, also later ones; made when first needed.
+
+        Over HTTP each request has a connection of its own.
+        """
+        if self._id is None:
+            self._id = os.urandom(8).hex()
+
+        return self._id
 
     @property
     def log_floor(self) -> LogFloor:

@@ -18,6 +18,7 @@ from .event_contract import StoreBroken as StoreBroken
 from .event_contract import check_event_store as check_event_store
 from .judge import Judge as Judge
 from .judge import Unofficial as Unofficial
+from .limit_contract import check_limit_storage as check_limit_storage
 from .listening import Listening as Listening
 from .mocks import MockNext as MockNext
 from .mocks import make_call as make_call

@@ -42,16 +42,17 @@ PUBLIC = {
         ApiKey ApiKeyVerifier Authenticator BearerAuthenticator CachedVerifier
         ClaimMapping Credentials DEFAULT_POLICIES EnvironmentCredentials Explanation
         FilePolicies FirstOf Grant Hints Inherits IntrospectionVerifier InvalidToken
-        JwtVerifier Logging META_PLAN META_SIMULATED META_TRUNCATED OnCrash Plan
-        PolicyAdapter ProxySubject RBAC Recovery Rule Sandbox Simulation SqlPolicies
-        Statement StaticVerifier TokenVerifier Validation api_key_digest new_api_key
-        production
+        JwtVerifier LimitStorage Logging META_PLAN META_SIMULATED META_TRUNCATED
+        MemoryLimits OnCrash Plan Policy PolicyAdapter ProxySubject RBAC Rate RateLimit
+        Recovery RedisLimits Rule Sandbox Simulation SqlPolicies Standing Statement
+        StaticVerifier TokenVerifier Validation api_key_digest new_api_key production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
         Answer ContractBroken FakeClock InMemoryPeer JumpingEventLoop Judge Listening MockNext
         OpenTransport PeerError PromptAnswer ResourceAnswer StoreBroken TRANSPORT_CHECKS
-        ToolAnswer TransportPeer Unanswered Unofficial check_event_store check_policy_adapter
+        ToolAnswer TransportPeer Unanswered Unofficial check_event_store
+        check_limit_storage check_policy_adapter
         check_transport connect jumping_backend make_call mock_next
     """,
 }

@@ -20,6 +20,12 @@ def test_the_era_follows_from_the_version():
     assert {peer(version).era for version in MODERN_VERSIONS} == {Era.MODERN}
 
 
+def test_a_connection_has_an_id_of_its_own():
+    """It stays the same, and no other has it."""
+    one, other = Connection("memory"), Connection("memory")
+    assert one.id == one.id != other.id
+
+
 def test_a_connection_speaks_no_version_before_its_handshake():
     """The negotiated version is that of the peer which `initialize` told of."""
     connection = Connection("memory")
