@@ -25,4 +25,6 @@ from .mocks import mock_next as mock_next
 from .peer import InMemoryPeer as InMemoryPeer
 from .respondent import Answer as Answer
 from .respondent import Unanswered as Unanswered
+from .tenant_contract import check_tenant_state as check_tenant_state
+from .tenant_contract import check_tenant_store as check_tenant_store
 from .trial import OpenTransport as OpenTransport

@@ -22,14 +22,17 @@ PUBLIC = {
         InvalidPolicy InvalidPrompt InvalidRequest InvalidResource InvalidResult
         InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
         LEGACY_VERSIONS Layer LayerMisuse Limited Link ListRoots LogFloor LogLevel
+        MAX_STATE_INTEGER MAX_STATE_VALUE_BYTES
         META_CONTENT MODERN_VERSIONS MemoryBus MemoryEventStore Message MethodNotFound
         Middleware MissingCapability NO_REPLY Next Notification NotificationCounts OnShadow
         Once OrderViolation Outcome Outside
         OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
         PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
-        Result Root Rule SUPPORTED_VERSIONS Sample Sampled Send Server Session SessionScope
-        StanchionError State StateKey Stream Target Tenant Text Threads TimedOut Tool ToolError
+        Result Root Rule SUPPORTED_VERSIONS Sample Sampled ScopedState Send Server Session
+        SessionScope
+        StanchionError State StateKey Stream Target Tenant TenantState Text Threads TimedOut
+        Tool ToolError
         ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         UrlElicitationRequired
@@ -38,14 +41,16 @@ PUBLIC = {
         serve_stream
     """,
     "stanchion_middleware": """
-        Logging META_TRUNCATED OnCrash Recovery Sandbox Validation production
+        FileTenants FromHeader FromHost FromPrincipal Logging META_TRUNCATED MemoryTenantState
+        MultiTenant OnCrash Patterns Recovery RedisTenantState Sandbox SqlTenants StaticTenants
+        TenantRecord TenantSource TenantStore Validation is_tenant_id production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
         Answer ContractBroken FakeClock InMemoryPeer JumpingEventLoop Judge Listening MockNext
         OpenTransport PeerError PromptAnswer ResourceAnswer StoreBroken TRANSPORT_CHECKS
         ToolAnswer TransportPeer Unanswered Unofficial check_event_store check_transport connect
-        jumping_backend make_call mock_next
+        check_tenant_state check_tenant_store jumping_backend make_call mock_next
     """,
 }
 """What users and packs import; a change here is a change of the public interface."""
