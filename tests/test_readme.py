@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from stanchion import Server, cli
-from stanchion_middleware import Logging, Sandbox, Validation
+from stanchion import Principal, Server, cli
+from stanchion_middleware import Logging, MultiTenant, Sandbox, Validation
 from stanchion_testing import connect
 from stanchion_transports import http, stdio
 
@@ -29,6 +29,7 @@ CONSOLES = re.findall(r"^```console\n(.+?)^```$", README, re.DOTALL | re.MULTILI
 TABLE = re.findall(r"^\| `(\S+)` \| `(\w+)=(.+?)` \|", README, re.MULTILINE)
 OWNERS = {
     "Logging": Logging.__init__,
+    "MultiTenant": MultiTenant.__init__,
     "Sandbox": Sandbox.__init__,
     "Server": Server.__init__,
     "Validation": Validation.__init__,
@@ -69,6 +70,7 @@ def test_every_block_of_python_is_run_here():
         "desk.py",
         "mounted.py",
         "office_hours.py",
+        "tenants.py",
         "test_desk.py",
         "test_office_hours.py",
         "vault.py",
@@ -143,6 +145,16 @@ async def test_a_session_is_offered_the_vault(folder, capsys):
         assert (await two.call_tool("open_vault")).text == "dust"
 
     assert capsys.readouterr().out == "shadowed: tool open_vault\n"
+
+
+async def test_two_tenants_count_apart(folder):
+    """Each has what it has, and its own state."""
+    server = names_in("tenants.py")["server"]
+    async with server:
+        for tenant, times in (("acme", 1), ("acme", 2), ("zeta", 1)):
+            async with connect(server, principal=Principal("ann", tenant=tenant)) as peer:
+                answer = await peer.call_tool("order_count")
+                assert answer.text == f"{tenant} has called {times} times."
 
 
 async def test_the_mounted_application_lives(folder):

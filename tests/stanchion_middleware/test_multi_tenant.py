@@ -35,6 +35,8 @@ from stanchion_middleware import (
 )
 from stanchion_testing import FakeClock, PeerError, connect, make_call, mock_next
 
+from ..stanchion_transports.http.peer import serving, tool_call
+
 TENANTS = {
     "acme": {
         "tools": ["acme_*", "shared"],
@@ -493,3 +495,27 @@ def test_wrong_options(options):
     """What cannot work is a configuration error."""
     with pytest.raises(ConfigurationError):
         MultiTenant(StaticTenants({}), **options)
+
+
+@pytest.mark.parametrize(
+    ("proxies", "headers", "text"),
+    [
+        (["127.0.0.1"], {"x-tenant": "acme"}, "acme in eu"),
+        (["127.0.0.1"], {"x-tenant": "acme", "x-forwarded-for": "203.0.113.9"}, "acme in eu"),
+        (["127.0.0.1"], {"x-tenant": "nobody"}, None),
+        (["127.0.0.1"], {}, None),
+        (["10.0.0.0/8"], {"x-tenant": "acme"}, None),
+        (["10.0.0.0/8"], {"x-tenant": "acme", "x-forwarded-for": "10.0.0.1"}, None),
+    ],
+)
+async def test_a_header_over_a_real_socket(proxies, headers, text):
+    """The proxy is who the socket says it is."""
+    source = FromHeader("X-Tenant", proxies=proxies)
+    server = desk(MultiTenant(StaticTenants(TENANTS), source=source))
+    async with serving(server) as connect_to, connect_to() as wire:
+        fields, body = tool_call("acme_region")
+        answer = await wire.ask(fields | headers, body)
+        if text is None:
+            assert answer.error == 403
+        else:
+            assert answer.text == text
