@@ -497,6 +497,7 @@ def test_wrong_options(options):
         MultiTenant(StaticTenants({}), **options)
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # uvicorn knows no other
 @pytest.mark.parametrize(
     ("proxies", "headers", "text"),
     [
