@@ -13,7 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 from stanchion import Principal, Server, cli
-from stanchion_middleware import RBAC, FilePolicies, Logging, RateLimit, Sandbox, Validation
+from stanchion_middleware import (
+    RBAC,
+    FilePolicies,
+    Logging,
+    MultiTenant,
+    RateLimit,
+    Sandbox,
+    Validation,
+)
 from stanchion_testing import PeerError, connect
 from stanchion_transports import http, stdio
 
@@ -30,6 +38,7 @@ TABLE = re.findall(r"^\| `(\S+)` \| `(\w+)=(.+?)` \|", README, re.MULTILINE)
 OWNERS = {
     "Logging": Logging.__init__,
     "RateLimit": RateLimit.__init__,
+    "MultiTenant": MultiTenant.__init__,
     "Sandbox": Sandbox.__init__,
     "Server": Server.__init__,
     "Validation": Validation.__init__,
@@ -73,6 +82,7 @@ def test_every_block_of_python_is_run_here():
         "office_hours.py",
         "refunds.py",
         "roles.py",
+        "tenants.py",
         "test_desk.py",
         "test_office_hours.py",
         "vault.py",
@@ -200,6 +210,16 @@ async def test_a_refund_is_simulated_before_it_is_paid(folder):
         paid = await peer.call_tool("refund", order, meta=plan)
 
     assert (dry.text, paid.text) == ("Would pay back 19.9 euros.", "Paid back 19.9 euros.")
+
+
+async def test_two_tenants_count_apart(folder):
+    """Each has what it has, and its own state."""
+    server = names_in("tenants.py")["server"]
+    async with server:
+        for tenant, times in (("acme", 1), ("acme", 2), ("zeta", 1)):
+            async with connect(server, principal=Principal("ann", tenant=tenant)) as peer:
+                answer = await peer.call_tool("order_count")
+                assert answer.text == f"{tenant} has called {times} times."
 
 
 async def test_the_mounted_application_lives(folder):

@@ -10,6 +10,7 @@ General layout, from the ground up; a module imports only from those above it:
     asks, forms               what a server may ask a client: elicitation, sampling, roots
     form_versions, sampling_messages  the same as older versions have it, and what is checked
     telling, asking           what a call tells and asks its client
+    tenant_state, tenant      for whom is called, and what is kept for them
     peer, call, results       what travels: who asks, what is asked, what is answered
     chain, order, policies    the layers, and what is checked of them at start-up
     target, catalog           what a server offers by name, with its compiled chains
@@ -172,6 +173,10 @@ from .target import Kind as Kind
 from .target import Target as Target
 from .telling import Send as Send
 from .tenant import Tenant as Tenant
+from .tenant_state import MAX_STATE_INTEGER as MAX_STATE_INTEGER
+from .tenant_state import MAX_STATE_VALUE_BYTES as MAX_STATE_VALUE_BYTES
+from .tenant_state import ScopedState as ScopedState
+from .tenant_state import TenantState as TenantState
 from .threads import Threads as Threads
 from .tool import Tool as Tool
 from .wire import Message as Message

@@ -16,6 +16,7 @@ from .limiting.redis import RedisLimits as RedisLimits
 from .limiting.storage import LimitStorage as LimitStorage
 from .limiting.storage import Standing as Standing
 from .logging import Logging as Logging
+from .multi_tenant import MultiTenant as MultiTenant
 from .plan import Hints as Hints
 from .plan import Plan as Plan
 from .plan_id import META_PLAN as META_PLAN
@@ -37,6 +38,19 @@ from .recovery import Recovery as Recovery
 from .sandbox import Sandbox as Sandbox
 from .simulation import META_SIMULATED as META_SIMULATED
 from .simulation import Simulation as Simulation
+from .tenants.file_tenants import FileTenants as FileTenants
+from .tenants.memory_state import MemoryTenantState as MemoryTenantState
+from .tenants.record import Patterns as Patterns
+from .tenants.record import TenantRecord as TenantRecord
+from .tenants.record import is_tenant_id as is_tenant_id
+from .tenants.redis_state import RedisTenantState as RedisTenantState
+from .tenants.sources import FromHeader as FromHeader
+from .tenants.sources import FromHost as FromHost
+from .tenants.sources import FromPrincipal as FromPrincipal
+from .tenants.sources import TenantSource as TenantSource
+from .tenants.sql_tenants import SqlTenants as SqlTenants
+from .tenants.store import StaticTenants as StaticTenants
+from .tenants.store import TenantStore as TenantStore
 from .tokens.api_key import ApiKey as ApiKey
 from .tokens.api_key import ApiKeyVerifier as ApiKeyVerifier
 from .tokens.api_key import api_key_digest as api_key_digest

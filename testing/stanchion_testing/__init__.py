@@ -27,4 +27,6 @@ from .peer import InMemoryPeer as InMemoryPeer
 from .policy_contract import check_policy_adapter as check_policy_adapter
 from .respondent import Answer as Answer
 from .respondent import Unanswered as Unanswered
+from .tenant_contract import check_tenant_state as check_tenant_state
+from .tenant_contract import check_tenant_store as check_tenant_store
 from .trial import OpenTransport as OpenTransport

@@ -22,15 +22,17 @@ PUBLIC = {
         InvalidPolicy InvalidPrompt InvalidRequest InvalidResource InvalidResult
         InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
         LEGACY_VERSIONS Layer LayerMisuse Limited Link ListRoots LogFloor LogLevel
-        META_CONTENT META_DRY_RUN MODERN_VERSIONS MemoryBus MemoryEventStore Message MethodNotFound
-        Middleware MissingCapability NO_REPLY Next NotSimulated Notification NotificationCounts
+        MAX_STATE_INTEGER MAX_STATE_VALUE_BYTES META_CONTENT META_DRY_RUN
+        MODERN_VERSIONS MemoryBus MemoryEventStore Message MethodNotFound Middleware
+        MissingCapability NO_REPLY Next NotSimulated Notification NotificationCounts
         OnShadow
         Once OrderViolation Outcome Outside
         OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
         PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
-        Result Root Rule SUPPORTED_VERSIONS Sample Sampled Seal Send Server Session SessionScope
-        StanchionError State StateKey Stream Target Tenant Text Threads TimedOut Tool ToolError
+        Result Root Rule SUPPORTED_VERSIONS Sample Sampled ScopedState Seal Send Server
+        Session SessionScope StanchionError State StateKey Stream Target Tenant
+        TenantState Text Threads TimedOut Tool ToolError
         ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         UrlElicitationRequired
@@ -41,18 +43,21 @@ PUBLIC = {
     "stanchion_middleware": """
         ApiKey ApiKeyVerifier Authenticator BearerAuthenticator CachedVerifier
         ClaimMapping Credentials DEFAULT_POLICIES EnvironmentCredentials Explanation
-        FilePolicies FirstOf Grant Hints Inherits IntrospectionVerifier InvalidToken
-        JwtVerifier LimitStorage Logging META_PLAN META_SIMULATED META_TRUNCATED
-        MemoryLimits OnCrash Plan Policy PolicyAdapter ProxySubject RBAC Rate RateLimit
-        Recovery RedisLimits Rule Sandbox Simulation SqlPolicies Standing Statement
-        StaticVerifier TokenVerifier Validation api_key_digest new_api_key production
+        FilePolicies FileTenants FirstOf FromHeader FromHost FromPrincipal Grant Hints
+        Inherits IntrospectionVerifier InvalidToken JwtVerifier LimitStorage Logging
+        META_PLAN META_SIMULATED META_TRUNCATED MemoryLimits MemoryTenantState
+        MultiTenant OnCrash Patterns Plan Policy PolicyAdapter ProxySubject RBAC Rate
+        RateLimit Recovery RedisLimits RedisTenantState Rule Sandbox Simulation
+        SqlPolicies SqlTenants Standing Statement StaticTenants StaticVerifier
+        TenantRecord TenantSource TenantStore TokenVerifier Validation api_key_digest
+        is_tenant_id new_api_key production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
         Answer ContractBroken FakeClock InMemoryPeer JumpingEventLoop Judge Listening MockNext
         OpenTransport PeerError PromptAnswer ResourceAnswer StoreBroken TRANSPORT_CHECKS
         ToolAnswer TransportPeer Unanswered Unofficial check_event_store
-        check_limit_storage check_policy_adapter
+        check_limit_storage check_policy_adapter check_tenant_state check_tenant_store
         check_transport connect jumping_backend make_call mock_next
     """,
 }

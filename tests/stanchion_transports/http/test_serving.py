@@ -12,7 +12,7 @@ import anyio.from_thread
 import anyio.lowlevel
 import pytest
 
-from stanchion import ConfigurationError, Server
+from stanchion import Call, ConfigurationError, Server
 from stanchion_transports.http import run, serve
 
 from .peer import Desk, connector, serving, tool_call
@@ -31,6 +31,19 @@ async def test_port_zero_is_a_free_one(desk, host):
         answer = await wire.ask(fields | {"host": authority}, body)
         assert answer.text == "x"
         assert "server" not in answer.headers
+
+
+async def test_the_address_is_the_sockets(desk):
+    """Whatever a header says: layers that trust a proxy must know that it is the proxy."""
+
+    @desk.server.tool(name="address")
+    async def address(call: Call) -> str:
+        return call.peer.address
+
+    async with serving(desk.server) as connect, connect() as wire:
+        fields, body = tool_call("address")
+        forwarded = {"x-forwarded-for": "203.0.113.9", "forwarded": "for=203.0.113.9"}
+        assert (await wire.ask(fields | forwarded, body)).text == "127.0.0.1"
 
 
 async def test_a_taken_port_is_an_error(desk):

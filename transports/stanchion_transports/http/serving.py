@@ -190,6 +190,8 @@ async def _serve(
         log_level="warning",
         log_config=None,
         server_header=False,
+        # Who trusts a proxy's headers asks for the address of the proxy, which this would replace.
+        proxy_headers=False,
         timeout_graceful_shutdown=CLOSE_GRACE,
     )
 
