@@ -47,7 +47,7 @@ LEVELS: Final[Mapping[Outcome, int]] = {
 
 ENDS_CALLS: Final = (
     "auth",
-    "tenant",
+    "multi_tenant",
     "rbac",
     "rate_limit",
     "cost",

@@ -58,7 +58,7 @@ class Validation(Middleware):
     order = (
         Once("what fits the schema once fits it twice"),
         Inside("auth", "faults describe the tool, which only a caller who is known may learn"),
-        Inside("tenant", "faults describe the tool, which another tenant must not learn"),
+        Inside("multi_tenant", "faults describe the tool, which another tenant must not learn"),
         Inside("rbac", "faults describe the tool, which only who may call it may learn"),
         Inside("rate_limit", "checking costs time that a caller over its limit must not take"),
         Outside("simulation", "a dry run must find the faults that the real call would"),

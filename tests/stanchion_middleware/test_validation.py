@@ -525,7 +525,7 @@ def test_any_json_object_is_passed_or_refused_and_nothing_else(arguments):
         assert caught.value.faults
 
 
-INSIDE = ["auth", "tenant", "rbac", "rate_limit"]
+INSIDE = ["auth", "multi_tenant", "rbac", "rate_limit"]
 OUTSIDE = ["simulation", "tasks", "cache", "circuit_breaker", "retry"]
 
 
