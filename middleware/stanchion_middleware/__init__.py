@@ -15,10 +15,10 @@ from .costs.redis import RedisCosts as RedisCosts
 from .costs.sql import SqlCosts as SqlCosts
 from .costs.store import Bill as Bill
 from .costs.store import Charge as Charge
-from .costs.store import CostStore as CostStore
 from .costs.store import CostEntry as CostEntry
-from .costs.store import Hold as Hold
 from .costs.store import CostRow as CostRow
+from .costs.store import CostStore as CostStore
+from .costs.store import Hold as Hold
 from .costs.till import OnAlert as OnAlert
 from .logging import Logging as Logging
 from .production import production as production

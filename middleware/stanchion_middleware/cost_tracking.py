@@ -232,7 +232,8 @@ class CostTracking(Middleware):
 
         totals = await self._till.settle(Bill(tab.id, tab.at, charges, entries))
         if self._on_alert is not None and totals:
-            await tell(self._on_alert, account.crossed(charges, totals))
+            if alerts := account.crossed(charges, totals):
+                await tell(self._on_alert, alerts)
 
     def _is_priced(self, call: Call, result: Result | None, error: BaseException | None) -> bool:
         if error is not None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import anyio
 
-from stanchion_middleware import Bill, Charge, CostStore, CostEntry, Hold
+from stanchion_middleware import Bill, Charge, CostEntry, CostStore, Hold
 
 from .trial import Unpaid, owes
 

@@ -14,8 +14,8 @@ import pytest
 PUBLIC = {
     "stanchion": """
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer AppNotFound Ask AskFailed Audio Block Bus Call
-        CallError Chain ChainFrozen Change ClientNotification Completion ConfigurationError Connection Cost
-        Contents Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited
+        CallError Chain ChainFrozen Change ClientNotification Completion ConfigurationError Connection
+        Cost Contents Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited
         EmbeddedResource Era Event EventStore Fault First HEADER_PARAM_PREFIX HEADER_SESSION
         HEADER_VERSION HeaderMismatch Image InputNeeded InputRequired Inside InvalidArguments
         InvalidParams
@@ -29,8 +29,8 @@ PUBLIC = {
         PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
         Result Root Rule SERVED_FROM_CACHE SUPPORTED_VERSIONS Sample Sampled Send Server Session
-        SessionScope StanchionError State StateKey Stream Target Tenant Text Threads TimedOut Tool ToolError
-        ToolResult
+        SessionScope StanchionError State StateKey Stream Target Tenant Text Threads TimedOut Tool
+        ToolError ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         UrlElicitationRequired
         call_error_in cost_of decode encode_error era_of_message escape_pointer fan_out_fan_in
@@ -38,16 +38,17 @@ PUBLIC = {
         serve_stream
     """,
     "stanchion_middleware": """
-        Bill Budget BudgetAlert Charge CostEntry CostRow CostStore CostTracking Hold MemoryCosts OnAlert Price
-        PriceOf RedisCosts Row SqlCosts Logging META_TRUNCATED OnCrash Recovery Sandbox Validation production
+        Bill Budget BudgetAlert Charge CostEntry CostRow CostStore CostTracking Hold MemoryCosts
+        OnAlert Price PriceOf RedisCosts SqlCosts Logging META_TRUNCATED OnCrash Recovery
+        Sandbox Validation production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
         Answer ContractBroken CostStoreBroken FakeClock InMemoryPeer JumpingEventLoop Judge
         Listening MockNext
         OpenTransport PeerError PromptAnswer ResourceAnswer StoreBroken TRANSPORT_CHECKS
-        ToolAnswer TransportPeer Unanswered Unofficial check_cost_store check_event_store check_transport connect
-        jumping_backend make_call mock_next
+        ToolAnswer TransportPeer Unanswered Unofficial check_cost_store check_event_store
+        check_transport connect jumping_backend make_call mock_next
     """,
 }
 """What users and packs import; a change here is a change of the public interface."""

@@ -121,12 +121,11 @@ class Account:
         What is spent only grows while a window lasts, so each is reached by one charge.
         """
         alerts: list[BudgetAlert] = []
-        for charge, total in zip(charges, totals, strict=True):
-            budget = self._budgets[charge.key]
-            for percent in budget.alert_at:
-                mark = percent * budget.limit
-                if 100 * (total - charge.amount) < mark <= 100 * total:
-                    alerts.append(self._alert(budget, percent, total, charge.ends))
+        for (key, amount, _, ends), total in zip(charges, totals, strict=True):
+            budget = self._budgets[key]
+            for percent, mark in budget.marks:
+                if total - amount < mark <= total:
+                    alerts.append(self._alert(budget, percent, total, ends))
 
         return alerts
 

@@ -39,10 +39,10 @@ class Budget:
         per: What it is counted for, each by itself: any of `tenant`, `principal` and `tool`;
             with none, everybody together.
         hard: Whether it refuses.
-        alert_at: Percentages of it that are told when they are reached.
+        marks: Percentages of it that are told, each with the billionths that reach it.
     """
 
-    __slots__ = ("alert_at", "hard", "limit", "name", "per", "unit", "window")
+    __slots__ = ("hard", "limit", "marks", "name", "per", "unit", "window")
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Budget:
             name: What refusals call it, and under what it is kept: one that is renamed starts
                 anew, one whose amount changes does not.
             soft: Whether it only counts and tells.
-            alert_at: Percentages, 1 or more.
+            alert_at: Percentages of it, 1 or more, that are told when they are reached.
 
         Raises:
             ConfigurationError: Any of them is not that.
@@ -87,9 +87,10 @@ class Budget:
         if not isinstance(self.name, str) or not (self.name.isprintable() and len(self.name) <= 64):  # pyright: ignore[reportUnnecessaryIsInstance] # users
             raise ConfigurationError("a budget's name is at most 64 printable characters")
 
-        self.alert_at = tuple(alert_at)
-        if any(type(each) is not int or each < 1 for each in self.alert_at):
+        if any(type(each) is not int or each < 1 for each in alert_at):
             raise ConfigurationError(f"budget {self.name!r}: alert_at has percentages, 1 or more")
+
+        self.marks = tuple((each, -(-each * self.limit // 100)) for each in alert_at)
 
     def __repr__(self) -> str:
         return f"<Budget {self.name}>"

@@ -21,7 +21,7 @@ from stanchion import ConfigurationError, load_server
 from ..cost_tracking import CostTracking
 from .amount import from_minor
 from .memory import MemoryCosts
-from .store import CostStore, CostRow
+from .store import CostRow, CostStore
 
 COLUMNS: Final = ("day", "tenant", "principal", "tool")
 

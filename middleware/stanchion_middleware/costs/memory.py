@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from stanchion import ConfigurationError, Unavailable
 
 from .amount import MAX_MINOR
-from .store import HOLD_LIMIT, KEPT_LINES, Bill, Charge, CostStore, CostEntry, Hold, CostRow
+from .store import HOLD_LIMIT, KEPT_LINES, Bill, Charge, CostEntry, CostRow, CostStore, Hold
 
 OTHERS: Final = "…"
 """What stands in a report for those of whom there were too many to tell apart."""

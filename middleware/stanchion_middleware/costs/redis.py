@@ -11,7 +11,7 @@ import orjson
 from stanchion import ConfigurationError, Unavailable
 
 from .redis_script import RELEASE, RESERVE, SETTLE
-from .store import HOLD_LIMIT, KEPT_LINES, Bill, CostStore, Hold, CostRow
+from .store import HOLD_LIMIT, KEPT_LINES, Bill, CostRow, CostStore, Hold
 from .window import NEVER
 
 BILL_KEPT: Final = 600

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from stanchion import ConfigurationError, Unavailable
 
 from .amount import MAX_MINOR
-from .store import KEPT_LINES, Bill, Charge, CostStore, Hold, CostRow
+from .store import KEPT_LINES, Bill, Charge, CostRow, CostStore, Hold
 
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
