@@ -231,9 +231,9 @@ class CostTracking(Middleware):
             return
 
         totals = await self._till.settle(Bill(tab.id, tab.at, charges, entries))
-        if self._on_alert is not None and totals:
-            if alerts := account.crossed(charges, totals):
-                await tell(self._on_alert, alerts)
+        on_alert = self._on_alert
+        if on_alert and totals and (alerts := account.crossed(charges, totals)):
+            await tell(on_alert, alerts)
 
     def _is_priced(self, call: Call, result: Result | None, error: BaseException | None) -> bool:
         if error is not None:

@@ -14,9 +14,9 @@ import pytest
 PUBLIC = {
     "stanchion": """
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer AppNotFound Ask AskFailed Audio Block Bus Call
-        CallError Chain ChainFrozen Change ClientNotification Completion ConfigurationError Connection
-        Cost Contents Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited
-        EmbeddedResource Era Event EventStore Fault First HEADER_PARAM_PREFIX HEADER_SESSION
+        CallError Chain ChainFrozen Change ClientNotification Completion ConfigurationError
+        Connection Cost Contents Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl
+        Elicited EmbeddedResource Era Event EventStore Fault First HEADER_PARAM_PREFIX HEADER_SESSION
         HEADER_VERSION HeaderMismatch Image InputNeeded InputRequired Inside InvalidArguments
         InvalidParams
         InvalidPolicy InvalidPrompt InvalidRequest InvalidResource InvalidResult

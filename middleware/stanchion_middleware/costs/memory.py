@@ -92,16 +92,23 @@ class MemoryCosts(CostStore):
             break
 
         refused: list[str] = []
+        known = True
         for key, amount, limit, _ in hold.charges:
             line = lines.get(key)
-            used = 0 if line is None else line.spent + line.held
+            if line is None:
+                known, used = False, 0
+            else:
+                used = line.spent + line.held
+
             if used + (amount or 1) > limit:
                 refused.append(key)
 
         if refused:
             return refused
 
-        self._add_lines(hold.charges, hold.at)
+        if not known:
+            self._add_lines(hold.charges, hold.at)
+
         for key, amount, _, _ in hold.charges:
             lines[key].held += amount
 
@@ -114,13 +121,19 @@ class MemoryCosts(CostStore):
         Raises:
             Unavailable: There is no room for another line; nothing is charged then.
         """
-        self._add_lines(bill.charges, bill.at)
+        lines = self._lines
+        for charge in bill.charges:
+            if charge[0] not in lines:
+                self._add_lines(bill.charges, bill.at)
+                break
+
         self._free(bill.id)
         totals: list[int] = []
         for key, amount, _, _ in bill.charges:
-            line = self._lines[key]
-            line.spent = min(line.spent + amount, MAX_MINOR)
-            totals.append(line.spent)
+            line = lines[key]
+            total = line.spent + amount
+            line.spent = total = min(total, MAX_MINOR)
+            totals.append(total)
 
         for entry in bill.entries:
             self._enter(entry)
