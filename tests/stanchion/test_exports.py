@@ -16,9 +16,9 @@ PUBLIC = {
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer AppNotFound Ask AskFailed Audio Block Bus Call
         CallError Chain ChainFrozen Change ClientNotification Completion ConfigurationError
         Connection Cost Contents Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl
-        Elicited EmbeddedResource Era Event EventStore Fault First HEADER_PARAM_PREFIX HEADER_SESSION
-        HEADER_VERSION HeaderMismatch Image InputNeeded InputRequired Inside InvalidArguments
-        InvalidParams
+        Elicited EmbeddedResource Era Event EventStore Fault First HEADER_PARAM_PREFIX
+        HEADER_SESSION HEADER_VERSION HeaderMismatch Image InputNeeded InputRequired Inside
+        InvalidArguments InvalidParams
         InvalidPolicy InvalidPrompt InvalidRequest InvalidResource InvalidResult
         InvalidTarget InvalidTool Kind LATEST_LEGACY_VERSION LATEST_MODERN_VERSION
         LEGACY_VERSIONS Layer LayerMisuse Limited Link ListRoots LogFloor LogLevel

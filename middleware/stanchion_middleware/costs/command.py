@@ -77,7 +77,8 @@ def summed(rows: Sequence[CostRow], columns: Sequence[str]) -> list[list[str]]:
         total[1] += row.calls
 
     return [
-        [*key, str(from_minor(amount)), str(calls)] for key, (amount, calls) in sorted(sums.items())
+        [*key, f"{from_minor(amount):f}", str(calls)]
+        for key, (amount, calls) in sorted(sums.items())
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -57,7 +58,7 @@ class SqlCosts(CostStore):
 
     async def __aenter__(self) -> Self:
         """Connect, and make the tables where there are none."""
-        from sqlalchemy.exc import IntegrityError, ProgrammingError
+        from sqlalchemy.exc import DBAPIError
         from sqlalchemy.ext.asyncio import create_async_engine
         from sqlalchemy.pool import AsyncAdaptedQueuePool
 
@@ -79,7 +80,7 @@ class SqlCosts(CostStore):
         self._insert = insert_for(self._engine.dialect.name)
         try:
             await self._create(lite)
-        except (IntegrityError, ProgrammingError):  # another process makes them at this moment
+        except DBAPIError:  # another process makes them at this moment
             await self._create(lite)
 
         return self
@@ -156,10 +157,14 @@ class SqlCosts(CostStore):
         return self._engine, self._tables
 
     async def _create(self, lite: bool) -> None:
+        from sqlalchemy.exc import OperationalError
+
         engine, tables = self._opened()
         if lite:
             async with engine.connect() as connection:
-                await connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+                # Another process may be at it; the mode stays with the file.
+                with contextlib.suppress(OperationalError):
+                    await connection.exec_driver_sql("PRAGMA journal_mode=WAL")
 
         async with engine.begin() as connection:
             await connection.run_sync(tables.metadata.create_all)

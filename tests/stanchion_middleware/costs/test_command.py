@@ -31,7 +31,7 @@ def desk(tmp_path, monkeypatch):
         "Metadata-Version: 2.1\nName: stanchion-cost-command\nVersion: 1\n"
     )
     (meta / "entry_points.txt").write_text(
-        f"[{COMMAND_GROUP}]\ncost = stanchion_middleware.costs.command:main\nlost = nowhere_there:main\n"
+        f"[{COMMAND_GROUP}]\ncost = stanchion_middleware.costs.command:main\nlost = nowhere:main\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -57,7 +57,7 @@ async def fill():
 def report(*arguments):
     """Run the command for all of July."""
     days = ["--since", "2026-07-01", "--until", "2026-07-31"]
-    return CliRunner().invoke(cli.main, ["cost", "report", *arguments, *days])
+    return CliRunner().invoke(cli.main, ["cost", "report", *days, *arguments])
 
 
 def test_json(desk):
