@@ -83,6 +83,7 @@ def test_every_block_of_python_is_run_here():
         "refunds.py",
         "roles.py",
         "tenants.py",
+        "priced.py",
         "test_desk.py",
         "test_office_hours.py",
         "vault.py",
@@ -104,6 +105,14 @@ async def test_the_server_answers(folder, era):
 
     assert (found.is_error, found.structured) == (False, {"result": 19.90})
     assert (missing.is_error, missing.text) == (True, "There is no order B-2.")
+
+
+async def test_the_priced_server_refuses_what_its_budget_does_not_cover(folder):
+    """A call comes to 1.25 USD, so the second of the hour is refused."""
+    async with connect(names_in("priced.py")["server"]) as peer:
+        assert (await peer.call_tool("translate", {"text": "abc"})).text == "cba"
+        with pytest.raises(PeerError):
+            await peer.call_tool("translate", {"text": "abc"})
 
 
 @pytest.mark.parametrize("name", ["test_office_hours.py", "test_desk.py"])

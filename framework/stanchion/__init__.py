@@ -30,6 +30,7 @@ General layout, from the ground up; a module imports only from those above it:
     session, session_scope    what a legacy peer has set up, and is offered alone
     kernel, server            a message through the chain, and the server's life
     stream, plugins           for transports, and how they are found
+    loading, commands, cli    the command line
 
 This package imports none of `stanchion_middleware`, `stanchion_transports` and
 `stanchion_testing`; they import only the names below.
@@ -67,7 +68,9 @@ from .content import ResourceLink as ResourceLink
 from .content import Text as Text
 from .contents import Contents as Contents
 from .contents import ResourceResult as ResourceResult
+from .cost import SERVED_FROM_CACHE as SERVED_FROM_CACHE
 from .cost import Cost as Cost
+from .cost import cost_of as cost_of
 from .debug import LayerMisuse as LayerMisuse
 from .dry_run import META_DRY_RUN as META_DRY_RUN
 from .edge import NO_REPLY as NO_REPLY
@@ -75,6 +78,7 @@ from .edge import Reply as Reply
 from .elicitation import Elicited as Elicited
 from .elicitation import ElicitForm as ElicitForm
 from .elicitation import ElicitUrl as ElicitUrl
+from .errors import AppNotFound as AppNotFound
 from .errors import AskFailed as AskFailed
 from .errors import CallError as CallError
 from .errors import ChainFrozen as ChainFrozen
@@ -121,6 +125,7 @@ from .gate import http_status as http_status
 from .input_needed import InputNeeded as InputNeeded
 from .jsonvalue import json_depth as json_depth
 from .jsonvalue import json_size as json_size
+from .loading import load_server as load_server
 from .log_floor import LogFloor as LogFloor
 from .log_floor import LogLevel as LogLevel
 from .notifications import NotificationCounts as NotificationCounts

@@ -210,7 +210,8 @@ class Call(Asking):
 
         Raises:
             TypeError: *amount* is a float or a boolean.
-            ValueError: *amount* is negative, not finite or no number, or *unit* is empty.
+            ValueError: *amount* is negative, not finite or no number, or *unit* is not 1 to 32
+                printable ASCII characters without spaces.
         """
         from .cost import cost_of  # it needs decimal, which most calls never do
 

@@ -7,18 +7,12 @@ written would not start, or 2 if the command line names what is not there.
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import importlib
 import inspect
 import itertools
-import os
 import platform
 import sys
-import traceback
-from collections.abc import Generator, Mapping
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import anyio
@@ -28,9 +22,10 @@ from rich.table import Table
 
 from . import __version__
 from .chain import AnyLayer, Middleware, layer_name
+from .commands import UNSERVABLE, WRONG_COMMAND, Commands, complain
 from .edge import TARGET_KINDS
-from .errors import ConfigurationError
 from .features import features_of
+from .loading import DEFAULT_ATTRIBUTE, load_server
 from .mount import passed
 from .plugins import load_transport
 from .protocol import TARGET_PARAMS, VERSIONS, Era
@@ -38,14 +33,12 @@ from .server import Server
 from .target import Target
 from .tool import Tool
 
-DEFAULT_ATTRIBUTE: Final = "server"
-UNSERVABLE: Final = 1
-WRONG_COMMAND: Final = 2
 PIPE_WIDTH: Final = 400
 """Columns where stdout is no terminal: no line is broken that a program may search."""
 
 main = typer.Typer(
     name="stanchion",
+    cls=Commands,
     help="MCP servers behind a checked chain.",
     add_completion=False,
     no_args_is_help=True,
@@ -74,11 +67,10 @@ def chain(
 
     The server is started for it and stopped again, so that what would not start is said here.
     """
-    with _reporting():
-        server = _load(app)
-        if not anyio.run(_print_chain, server, tool):
-            tools = ", ".join(each.name for each in server.tools) or "none"
-            raise _complain(f"{app} has no tool {tool!r}; its tools: {tools}", WRONG_COMMAND)
+    server = load_server(app)
+    if not anyio.run(_print_chain, server, tool):
+        tools = ", ".join(each.name for each in server.tools) or "none"
+        raise complain(f"{app} has no tool {tool!r}; its tools: {tools}", WRONG_COMMAND)
 
 
 @main.command()
@@ -94,21 +86,20 @@ def run(
 ) -> None:
     """Serve until the transport ends or a signal stops it."""
     given = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
-    with _reporting():
-        server = _load(app)
-        serve = load_transport(transport)
-        try:
-            inspect.signature(serve).bind(server, **given)
-        except TypeError as error:
-            raise _complain(f"transport {transport!r}: {error}", WRONG_COMMAND) from None
+    server = load_server(app)
+    serve = load_transport(transport)
+    try:
+        inspect.signature(serve).bind(server, **given)
+    except TypeError as error:
+        raise complain(f"transport {transport!r}: {error}", WRONG_COMMAND) from None
 
-        try:
-            serve(server, **given)
-        except OSError as error:
-            if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
-                raise
+    try:
+        serve(server, **given)
+    except OSError as error:
+        if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+            raise
 
-            raise _complain(f"cannot listen: {error.strerror}", UNSERVABLE) from None
+        raise complain(f"cannot listen: {error.strerror}", UNSERVABLE) from None
 
 
 @main.command()
@@ -116,65 +107,6 @@ def version() -> None:
     """Print which Stanchion this is and which protocol versions it speaks."""
     spoken = f"MCP {VERSIONS[0]} to {VERSIONS[-1]}"
     typer.echo(f"stanchion {__version__}, {spoken}, Python {platform.python_version()}")
-
-
-# From the command line to a server.
-
-
-def _load(app: str) -> Server:
-    """Import what *app* names; what it prints meanwhile goes to stderr.
-
-    A server on stdio owns stdout from the first byte on, and a module that greets its user when
-    it is imported would break the stream.
-    """
-    place, colon, attribute = app.rpartition(":")
-    if not colon or app.endswith(".py"):  # a path may have a colon of its own
-        place, attribute = app, DEFAULT_ATTRIBUTE
-
-    with contextlib.redirect_stdout(sys.stderr):
-        try:
-            module = _import(place)
-        except (Exception, SystemExit) as error:
-            if isinstance(error, ConfigurationError):
-                raise
-
-            words = f"{place} cannot be imported: {_in_one_line(error)}"
-            raise _complain(words, WRONG_COMMAND) from None
-
-    found = getattr(module, attribute, None)
-    if isinstance(found, Server):
-        return found
-
-    servers = [name for name, value in vars(module).items() if isinstance(value, Server)]
-    offer = f"; its servers: {', '.join(servers)}" if servers else ""
-    what = "has no" if found is None else f"has a {type(found).__name__}, not a Server, as"
-    raise _complain(f"{place} {what} {attribute!r}{offer}", WRONG_COMMAND)
-
-
-def _import(place: str) -> ModuleType:
-    """Import a module by name or path, from where `python` would find what it imports itself."""
-    if not place.endswith(".py"):
-        sys.path.insert(0, os.getcwd())
-        return importlib.import_module(place)
-
-    path = Path(place).resolve()
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {place}")
-
-    sys.path.insert(0, str(path.parent))
-    module = importlib.import_module(path.stem)
-    if module.__file__ != str(path):
-        raise ImportError(f"{path.stem!r} is the name of another module; rename the file")
-
-    return module
-
-
-def _in_one_line(error: BaseException) -> str:
-    words = " ".join(str(error).split())
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    ours = where.filename == __file__ or where.filename.startswith("<frozen")
-    place = "" if ours else f" ({where.filename}:{where.lineno})"
-    return f"{type(error).__name__}: {words}{place}"
 
 
 # From a server to what is printed.
@@ -254,20 +186,3 @@ def _policies(policies: Mapping[str, Any]) -> str:
 def _origin(thing: object) -> str:
     named = thing if inspect.isroutine(thing) else type(thing)
     return f"{named.__module__}.{named.__qualname__}"
-
-
-# What goes wrong.
-
-
-@contextlib.contextmanager
-def _reporting() -> Generator[None]:
-    """Say what is wrong with the server as written, without a traceback."""
-    try:
-        yield
-    except ConfigurationError as error:
-        raise _complain(str(error), UNSERVABLE) from None
-
-
-def _complain(words: str, code: int) -> typer.Exit:
-    typer.echo(f"stanchion: {words}", err=True)
-    return typer.Exit(code)

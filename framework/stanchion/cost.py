@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from typing import Final
+
+from .call import StateKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,14 @@ class Cost:
 MAX_DIGITS = 28
 """Digits of an amount, which is as much as a sum of them keeps exact."""
 
+MAX_UNIT = 32
+"""Characters of a unit: it stands in keys, reports and refusals."""
+
+_UNIT = re.compile(rf"[\x21-\x7e]{{1,{MAX_UNIT}}}")
+
+SERVED_FROM_CACHE: Final[StateKey[bool]] = StateKey("served_from_cache")
+"""What a layer sets on a call's state that answers it from what was kept, for layers that count."""
+
 
 def cost_of(amount: Decimal | int | str, unit: str) -> Cost:
     """Make a cost.
@@ -29,7 +41,7 @@ def cost_of(amount: Decimal | int | str, unit: str) -> Cost:
     Raises:
         TypeError: *amount* is a float or a boolean.
         ValueError: *amount* is negative, not finite, no number, or has more than `MAX_DIGITS`
-            digits, or *unit* is empty.
+            digits, or *unit* is not 1 to `MAX_UNIT` printable ASCII characters without spaces.
     """
     if isinstance(amount, bool) or not isinstance(amount, Decimal | int | str):  # pyright: ignore[reportUnnecessaryIsInstance] # users
         raise TypeError(f"an amount is a Decimal, an int or a str, not {type(amount).__name__}")
@@ -45,7 +57,9 @@ def cost_of(amount: Decimal | int | str, unit: str) -> Cost:
     if len(exact.as_tuple().digits) > MAX_DIGITS or abs(exact.adjusted()) > MAX_DIGITS:
         raise ValueError(f"an amount has at most {MAX_DIGITS} digits")
 
-    if not unit:
-        raise ValueError("a cost has a unit")
+    if not isinstance(unit, str) or _UNIT.fullmatch(unit) is None:  # pyright: ignore[reportUnnecessaryIsInstance] # users
+        raise ValueError(
+            f"a unit is 1 to {MAX_UNIT} printable ASCII characters without spaces, not {unit!r:.40}"
+        )
 
     return Cost(exact, unit)

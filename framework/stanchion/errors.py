@@ -10,7 +10,8 @@
     │   │   ├── InvalidTool
     │   │   ├── InvalidResource       resources and templates
     │   │   └── InvalidPrompt
-    │   └── DuplicateTarget           the name is taken and replace= was not given
+    │   ├── DuplicateTarget           the name is taken and replace= was not given
+    │   └── AppNotFound               the command line names what is not there
     └── CallError                     ends a call; carries its Outcome
         ├── ProtocolError             the peer broke the protocol
         │   ├── ParseError            -32700
@@ -58,7 +59,13 @@ class StanchionError(Exception):
 
 
 class ConfigurationError(StanchionError):
-    """Raised before serving starts, when the server as written would misbehave."""
+    """Raised before serving starts, when the server as written would misbehave.
+
+    Attributes:
+        exit_code: What the command line ends with.
+    """
+
+    exit_code: ClassVar[int] = 1
 
 
 class ChainFrozen(ConfigurationError):
@@ -163,6 +170,12 @@ class DuplicateTarget(ConfigurationError):
         super().__init__(f"{noun} {target!r} exists already; pass replace=True to replace it")
         self.noun = noun
         self.target = target
+
+
+class AppNotFound(ConfigurationError):
+    """Raised where a command line names a server that is not there."""
+
+    exit_code = 2
 
 
 class CallError(StanchionError):

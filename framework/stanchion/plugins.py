@@ -1,7 +1,7 @@
 """What other distributions plug in, found by entry point.
 
-The engine reaches up to transports, middleware packs, stores and sinks only through these
-groups, so that it depends on none of them and a pack of yours stands equal to ours.
+The engine reaches up to transports, middleware packs, stores, sinks and commands only through
+these groups, so that it depends on none of them and a pack of yours stands equal to ours.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ MIDDLEWARE_GROUP: Final = "stanchion.middleware"
 TRANSPORT_GROUP: Final = "stanchion.transports"
 STORE_GROUP: Final = "stanchion.stores"
 SINK_GROUP: Final = "stanchion.sinks"
+COMMAND_GROUP: Final = "stanchion.commands"
 
 Run: TypeAlias = Callable[..., None]
 """What a transport's entry point names: `run(server, **options)`, which serves and blocks."""

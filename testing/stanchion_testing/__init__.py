@@ -13,6 +13,8 @@ from .connection import connect as connect
 from .contract import TRANSPORT_CHECKS as TRANSPORT_CHECKS
 from .contract import ContractBroken as ContractBroken
 from .contract import check_transport as check_transport
+from .cost_contract import CostStoreBroken as CostStoreBroken
+from .cost_contract import check_cost_store as check_cost_store
 from .dialogue import TransportPeer as TransportPeer
 from .event_contract import StoreBroken as StoreBroken
 from .event_contract import check_event_store as check_event_store

@@ -1,0 +1,1 @@
+"""What `CostTracking` stands on: prices, budgets, and the stores that keep what is spent."""
