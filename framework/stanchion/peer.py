@@ -17,6 +17,7 @@ from .protocol import Era, era_of
 
 if TYPE_CHECKING:
     from .call import Call
+    from .errors import Refusal
     from .listener import Listener
     from .pending import Pending
     from .session import Session
@@ -103,6 +104,8 @@ class Connection:
         listeners: What listens to changes on this connection, or None where that is not one
             stream; set by whoever serves the stream.
         session: What a legacy peer has set up, or None where nothing outlives a request.
+        unidentified: Why the layer that identifies would not say who the peer is, or None; that
+            layer raises it in the chain.
     """
 
     __slots__ = (
@@ -117,6 +120,7 @@ class Connection:
         "release",
         "session",
         "transport",
+        "unidentified",
     )
 
     def __init__(
@@ -140,6 +144,7 @@ class Connection:
         self.hears = False
         self.listeners: set[Listener] | None = None
         self.session: Session | None = None
+        self.unidentified: Refusal | None = None
 
     @property
     def log_floor(self) -> LogFloor:

@@ -14,6 +14,7 @@ import pytest
 PUBLIC = {
     "stanchion": """
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer Ask AskFailed Audio Block Bus Call CallError
+        CREDENTIAL_FIELDS Identifies
         Chain ChainFrozen Change ClientNotification Completion ConfigurationError Connection Cost
         Contents Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited
         EmbeddedResource Era Event EventStore Fault First HEADER_PARAM_PREFIX HEADER_SESSION
