@@ -39,7 +39,10 @@ PUBLIC = {
         serve_stream
     """,
     "stanchion_middleware": """
-        Logging META_TRUNCATED OnCrash Recovery Sandbox Validation production
+        ApiKey ApiKeyVerifier Authenticator BearerAuthenticator CachedVerifier ClaimMapping
+        Credentials EnvironmentCredentials FirstOf IntrospectionVerifier InvalidToken
+        JwtVerifier Logging META_TRUNCATED OnCrash ProxySubject Recovery Sandbox
+        StaticVerifier TokenVerifier Validation api_key_digest new_api_key production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """

@@ -1,0 +1,1 @@
+"""Tokens: one file for each way to verify one, and what those share."""
