@@ -165,9 +165,9 @@ class Listener:
 
     def _may_see(self, change: Change) -> bool:
         principal = self.call.principal
-        if principal is not None and principal.expires_at is not None:
-            if time.time() >= principal.expires_at:
-                return False  # on a connection that goes on, until a later call proves it anew
+        ends = None if principal is None else principal.expires_at
+        if ends is not None and time.time() >= ends:
+            return False  # on a connection that goes on, until a later call proves it anew
 
         try:
             return self._changes.may_see(change, self.call)

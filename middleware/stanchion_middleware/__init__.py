@@ -5,6 +5,7 @@ It uses only what `stanchion` exports, so that a pack of your own can do whateve
 
 from __future__ import annotations
 
+from .auth import Auth as Auth
 from .credentials import Authenticator as Authenticator
 from .credentials import BearerAuthenticator as BearerAuthenticator
 from .credentials import Credentials as Credentials

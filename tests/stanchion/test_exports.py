@@ -39,7 +39,7 @@ PUBLIC = {
         serve_stream
     """,
     "stanchion_middleware": """
-        ApiKey ApiKeyVerifier Authenticator BearerAuthenticator CachedVerifier ClaimMapping
+        Auth ApiKey ApiKeyVerifier Authenticator BearerAuthenticator CachedVerifier ClaimMapping
         Credentials EnvironmentCredentials FirstOf IntrospectionVerifier InvalidToken
         JwtVerifier Logging META_TRUNCATED OnCrash ProxySubject Recovery Sandbox
         StaticVerifier TokenVerifier Validation api_key_digest new_api_key production
