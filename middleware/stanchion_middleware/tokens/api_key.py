@@ -23,7 +23,7 @@ LETTERS: Final = string.ascii_letters + string.digits
 KEY_LENGTH: Final = 43
 """Random letters of a key: 256 bits."""
 
-DIGEST_LENGTH: Final = 64
+DIGEST_LENGTH: Final = 32
 
 
 class ApiKey(NamedTuple):
@@ -141,11 +141,11 @@ def _checked_keys(keys: Mapping[str, Principal]) -> dict[bytes, tuple[bytes, Pri
     checked: dict[bytes, tuple[bytes, Principal]] = {}
     for text, principal in keys.items():
         try:
-            digest = bytes.fromhex(text) if len(text) == DIGEST_LENGTH else b""
+            digest = bytes.fromhex(text)
         except ValueError:
             digest = b""
 
-        if not digest:
+        if len(digest) != DIGEST_LENGTH:
             # Not the text: it could be a key that was put where its digest belongs.
             raise ConfigurationError("keys= takes digests of new_api_key() or api_key_digest()")
 
