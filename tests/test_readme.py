@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from stanchion import Server, cli
-from stanchion_middleware import Logging, Sandbox, Validation
-from stanchion_testing import connect
+from stanchion import Principal, Server, cli
+from stanchion_middleware import Auth, Logging, Sandbox, Validation
+from stanchion_testing import PeerError, connect
 from stanchion_transports import http, stdio
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +28,7 @@ FILES = {
 CONSOLES = re.findall(r"^```console\n(.+?)^```$", README, re.DOTALL | re.MULTILINE)
 TABLE = re.findall(r"^\| `(\S+)` \| `(\w+)=(.+?)` \|", README, re.MULTILINE)
 OWNERS = {
+    "Auth": Auth.__init__,
     "Logging": Logging.__init__,
     "Sandbox": Sandbox.__init__,
     "Server": Server.__init__,
@@ -67,6 +68,7 @@ def test_every_block_of_python_is_run_here():
     """A block that is added to the README is one that these tests know."""
     assert {*FILES} == {
         "desk.py",
+        "guarded.py",
         "mounted.py",
         "office_hours.py",
         "test_desk.py",
@@ -143,6 +145,23 @@ async def test_a_session_is_offered_the_vault(folder, capsys):
         assert (await two.call_tool("open_vault")).text == "dust"
 
     assert capsys.readouterr().out == "shadowed: tool open_vault\n"
+
+
+async def test_the_guarded_desk_asks_for_scopes(folder):
+    """Who lacks one does not see the tool, and may not call it; who has both may."""
+    server = names_in("guarded.py")["server"]
+    clerk = Principal("clerk", scopes=frozenset({"orders:read"}))
+    boss = Principal("boss", scopes=frozenset({"orders:read", "orders:refund"}))
+    async with connect(server, principal=clerk) as peer:
+        assert await peer.list_tools() == []
+        with pytest.raises(PeerError) as caught:
+            await peer.call_tool("refund", {"number": "A-1"})
+
+    async with connect(server, principal=boss) as peer:
+        answer = await peer.call_tool("refund", {"number": "A-1"})
+
+    assert caught.value.code == 403
+    assert answer.text == "boss refunded A-1"
 
 
 async def test_the_mounted_application_lives(folder):
