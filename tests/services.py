@@ -1,4 +1,4 @@
-"""Servers that tests of shared stores talk to: where they are, and what holds where they are not."""
+"""Servers that tests of shared stores talk to, and what holds where they are not."""
 
 from __future__ import annotations
 

@@ -148,6 +148,7 @@ async def _disconnect(trial: Trial) -> None:
             await dialogue.receive()
 
         await dialogue.peer.disconnect()
+        await dialogue.peer.end()
         await trial.desk.stopped.wait()
 
     async def while_it_is_answered(dialogue: Dialogue) -> None:

@@ -42,6 +42,12 @@ class TransportPeer(ABC):
     async def disconnect(self) -> None:
         """Go away without a goodbye; what was sent and not read is lost."""
 
+    async def end(self) -> None:  # noqa: B027 # most transports need not do anything
+        """End the client's session after `disconnect`, where calls outlive a connection.
+
+        Does nothing on a transport where the calls of a connection end with it.
+        """
+
     async def cancel(self, id: int, notification: bytes) -> None:
         """Cancel request *id*: sends *notification*, unless the transport has its own way."""
         await self.send(notification)

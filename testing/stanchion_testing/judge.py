@@ -34,14 +34,14 @@ class Judge:
         self._envelope = jsonrpc_message_adapter
         self._methods = methods
         self._versions = KNOWN_PROTOCOL_VERSIONS
-        self._sent: dict[Any, tuple[str, str]] = {}  # {id: (method, version)}
+        self._sent: dict[tuple[str, Any], tuple[str, str]] = {}  # {id: (method, version)}
 
     def sent(self, message: Any) -> None:
         """Note what the client sends, one message or a batch; anything may be sent."""
         for each in cast("list[Any]", message) if isinstance(message, list) else [message]:
             match each:
                 case {"id": str() | int() as id, "method": str(method)}:
-                    self._sent[id] = (method, self._version_of(each))
+                    self._sent[_key(id)] = (method, self._version_of(each))
                 case _:
                     pass
 
@@ -54,8 +54,8 @@ class Judge:
         self._hold(message, lambda: self._envelope.validate_python(message, by_name=False))
         if "method" in message:
             self._judge_own(message, message["method"])
-        elif "result" in message and message["id"] in self._sent:
-            method, version = self._sent[message["id"]]
+        elif "result" in message and (key := _key(message["id"])) in self._sent:
+            method, version = self._sent[key]
             known = version in self._versions
             if known and _is_official(method, self._methods.SERVER_RESULTS):
                 self._hold(message, lambda: self._judge_result(method, version, message["result"]))
@@ -97,6 +97,11 @@ class Judge:
             raise Unofficial(message, f"not in this version: {error}") from error
         except ValueError as error:
             raise Unofficial(message, str(error)) from error
+
+
+def _key(id: Any) -> tuple[str, Any]:
+    """Give *id* as what it is: 1, true and "1" are three."""
+    return type(id).__name__, id
 
 
 def _is_official(method: str, surface: Mapping[tuple[str, str], object]) -> bool:

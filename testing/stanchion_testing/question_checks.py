@@ -65,6 +65,7 @@ async def abandoned_question(trial: Trial) -> None:
             owes(answer["result"]["resultType"] == "input_required", "the question is the answer")
 
         await dialogue.peer.disconnect()
+        await dialogue.peer.end()
         await trial.desk.stopped.wait()
 
     async with trial.desk.server:

@@ -18,7 +18,7 @@ class StreamConversation(Conversation):
         Raises:
             WrongAnswer: It is not 200 with every chunk, and with the result at the end.
         """
-        events = body.split(b"\n\n")
+        events = [event for event in body.split(b"\n\n") if not event.endswith(b"\ndata: ")]
         result = b'"id":%d,"result":{' % id
         right = len(events) == CHUNKS + 2  # the result, and nothing behind the last
         right = right and (not self.checks_id or result in events[CHUNKS])

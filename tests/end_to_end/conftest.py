@@ -1,7 +1,7 @@
 """The official client, connected in every way that applies: transport by era.
 
 One server over HTTP and one over stdio for each era serve all tests of this folder, so that what
-one test leaves behind is found by the next; a client is connected once in each way.
+one test leaves behind is found by the next; a client is connected once in each way for each module.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ PATIENCE = 30
 """Seconds after which a test is given up; nothing is measured against it."""
 
 
-@pytest.fixture(scope="session")
+# Of the module and no wider: anyio keeps one runner while any fixture needs it, and every test
+# that came before the fixture's end would run on it, whatever loop it asked for.
+@pytest.fixture(scope="module")
 def anyio_backend():
-    """uvicorn runs on asyncio only; of the session, because the clients are."""
+    """uvicorn runs on asyncio only; of the module, because the clients are."""
     return "asyncio", {"use_uvloop": False}
 
 
@@ -81,13 +83,13 @@ async def transport_of(way, addresses, ears):
         yield await stack.enter_async_context(opened)
 
 
-@pytest.fixture(scope="session", params=WAYS, ids=str)
+@pytest.fixture(scope="module", params=WAYS, ids=str)
 def way(request):
     """How the client is connected."""
     return request.param
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 async def connected(way, addresses):
     """A client that can be asked everything, and what it hears."""
     ears = Ears()

@@ -13,12 +13,6 @@ from mcp.client.subscriptions import (
 from .ears import LEGACY, MODERN
 from .test_tools import text
 
-ON_GET_STREAM = pytest.mark.xfail(
-    strict=True, reason="legacy Streamable HTTP has no GET stream to tell of changes on"
-)
-
-HEARING = [*LEGACY[1:], pytest.param(LEGACY[0], marks=ON_GET_STREAM)]
-
 pytestmark = [
     pytest.mark.xdist_group("end_to_end"),
     pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
@@ -26,7 +20,7 @@ pytestmark = [
 """Subscribing to a resource is removed from 2026-07-28 on, and served to older clients."""
 
 
-@pytest.mark.parametrize("way", HEARING, indirect=True, ids=str)
+@pytest.mark.parametrize("way", LEGACY, indirect=True, ids=str)
 async def test_a_legacy_client_hears_of_lists(client, ears):
     """Of each list once when something comes, and once when it goes."""
     assert client.server_capabilities.tools.list_changed
@@ -42,7 +36,7 @@ async def test_a_legacy_client_hears_of_lists(client, ears):
         }
 
 
-@pytest.mark.parametrize("way", HEARING, indirect=True, ids=str)
+@pytest.mark.parametrize("way", LEGACY, indirect=True, ids=str)
 async def test_a_legacy_client_hears_of_the_resources_it_subscribed_to(client, ears):
     """Of those alone, and of none once it has unsubscribed."""
     assert client.server_capabilities.resources.subscribe

@@ -6,21 +6,12 @@ import itertools
 
 import orjson
 import pytest
-from mcp_types import jsonrpc_message_adapter, methods
 
 from stanchion import MODERN_VERSIONS, Connection
+from stanchion_testing import Judge
 
 SPEC_CODES = frozenset({-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022})
 APPLICATION_CODES = frozenset({401, 403, 429, 503})
-
-
-def is_request(member, id):
-    """Say whether *member* is a request under *id*; 1 and "1" are two ids."""
-    return (
-        isinstance(member, dict)
-        and (type(member.get("id")), member.get("id")) == (type(id), id)
-        and "method" in member
-    )
 
 
 class Judged:
@@ -38,6 +29,7 @@ class Judged:
         self.connection = connection or Connection("memory")
         self.notifications = []
         self._ids = itertools.count(1)
+        self._judge = Judge(version)
 
     def message(self, method, params=None, *, id=None, meta=None):
         """Make a request as this peer's version has it."""
@@ -92,22 +84,14 @@ class Judged:
             return None
 
         decoded = orjson.loads(reply.body)
-        members = message if isinstance(message, list) else [message]
+        self._judge.version = self.connection.version or self.version
+        self._judge.sent(message)
         for answer in decoded if isinstance(decoded, list) else [decoded]:
-            jsonrpc_message_adapter.validate_python(answer, by_name=False)
+            self._judge.received(answer)
             if "error" in answer:
                 self._judge_error(answer["error"])
-            else:
-                (asked,) = [member for member in members if is_request(member, answer["id"])]
-                version = self._version_of(asked)
-                methods.validate_server_result(asked["method"], version, answer["result"])
 
         return decoded
-
-    def _version_of(self, request):
-        meta = (request.get("params") or {}).get("_meta") or {}
-        named = meta.get("io.modelcontextprotocol/protocolVersion")
-        return named or self.connection.version or self.version
 
     def _judge_error(self, error):
         code = error["code"]
@@ -116,10 +100,7 @@ class Judged:
 
     async def _notified(self, frame):
         notification = orjson.loads(frame)
-        jsonrpc_message_adapter.validate_python(notification, by_name=False)
-        methods.parse_server_notification(
-            notification["method"], self.version, notification["params"]
-        )
+        self._judge.received(notification)
         self.notifications.append(notification)
 
 

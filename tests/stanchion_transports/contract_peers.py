@@ -108,6 +108,12 @@ class HttpPeer(TransportPeer):
         for wire in self._wires.values():
             await wire.close()
 
+    async def end(self):
+        if self._session:
+            wire = await self._open_wire()
+            await wire.ask(self._session, method="DELETE")
+            await wire.close()
+
     async def close(self):
         """Close what is open on this side."""
         await self.disconnect()
@@ -150,8 +156,8 @@ class HttpPeer(TransportPeer):
         while chunk := await wire.chunk():
             *events, rest = (rest + chunk).split(b"\n\n")
             for event in events:
-                if not event.startswith(b":"):
-                    self._arrived.send_nowait(event.partition(b"data: ")[2])
+                if frame := event.partition(b"data: ")[2]:
+                    self._arrived.send_nowait(frame)
 
             await self._wanted.wait()
 

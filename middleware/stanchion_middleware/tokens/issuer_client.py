@@ -129,18 +129,30 @@ async def _exchange(client: httpx2.AsyncClient, request: httpx2.Request) -> Answ
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise ConnectionError("answered with a compressed body, which is not taken")
 
-        body = bytearray()
-        async for part in response.aiter_raw():
-            body += part
-            if len(body) > MAX_ANSWER:
-                raise ConnectionError(f"answered with more than {MAX_ANSWER} bytes")
-
+        body = await _read(response)
         return Answer(
             bytes(body), {name.lower(): value for name, value in response.headers.items()}
         )
     finally:
         with anyio.CancelScope(shield=True):
             await response.aclose()
+
+
+async def _read(response: httpx2.Response) -> bytes:
+    body = bytearray()
+    # Too long an answer is left by cancellation, which ends each of the generators under this
+    # one; leaving the loop would end the outermost alone, and trio minds.
+    with anyio.CancelScope() as scope:
+        async for part in response.aiter_raw():
+            if len(body) + len(part) > MAX_ANSWER:
+                scope.cancel()
+            else:
+                body += part
+
+    if scope.cancel_called:
+        raise ConnectionError(f"answered with more than {MAX_ANSWER} bytes")
+
+    return bytes(body)
 
 
 def _checked_url(url: str) -> str:

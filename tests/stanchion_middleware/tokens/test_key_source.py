@@ -255,6 +255,14 @@ async def test_what_is_no_key_set_is_not_taken(issuer, clocks, case):
         await away(verifier)
 
 
+async def test_a_key_for_something_else_is_left_out(issuer, clocks):
+    """A key for encryption beside the others neither serves nor disturbs."""
+    issuer.keys.append(jwk(key_for("ES256", 1), "two", use="enc"))
+    async with verifier_of(issuer, clocks) as verifier:
+        assert await verifier.verify(signed())
+        await refused(verifier, signed(kid="two", key=key_for("ES256", 1)))
+
+
 async def test_a_redirect_is_not_followed(issuer, clocks):
     """The keys come from the address that was configured, or not at all."""
     issuer.status, issuer.headers = 302, {"Location": issuer.url}

@@ -10,7 +10,16 @@ import anyio
 import orjson
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from stanchion import Call, Principal, Server, ToolError, Unauthenticated
+from stanchion import (
+    LEGACY_VERSIONS,
+    SUPPORTED_VERSIONS,
+    Call,
+    Principal,
+    Server,
+    ToolError,
+    Unauthenticated,
+)
+from stanchion_testing import Judge
 from stanchion_transports.http import serve
 
 MODERN = "2026-07-28"
@@ -147,7 +156,8 @@ class Answer:
         """The messages of an event stream that was read to its end; None for a comment."""
         assert self.headers["content-type"] == "text/event-stream"
         blocks = self.body.split(b"\n\n")[:-1]
-        return [event_of(block) for block in blocks if not block.endswith(b"data: ")]
+        silent = (b"data: ", b"retry: 250")
+        return [event_of(block) for block in blocks if not block.endswith(silent)]
 
     @property
     def ids(self):
@@ -175,11 +185,15 @@ def ids_of(chunk):
 
 
 class Wire:
-    """One connection: requests and answers in HTTP/1.1, byte for byte."""
+    """One connection: requests and answers in HTTP/1.1, byte for byte.
+
+    Every whole answer that is read is judged by the official models of the protocol.
+    """
 
     def __init__(self, stream, path):
         self.stream = stream
         self.path = path
+        self._judge = Judge(LEGACY)
         self._reading = BufferedByteReceiveStream(stream)
 
     async def send(self, fields=None, body=b"", *, method="POST", path=None, repeated=()):
@@ -187,6 +201,7 @@ class Wire:
         wanted = {"host": "localhost", "content-length": str(len(body))}
         wanted |= MEDIA if method == "POST" else {}
         wanted |= fields or {}
+        self._note(wanted, body)
         lines = [f"{method} {path or self.path} HTTP/1.1"]
         lines += [f"{name}: {value}" for name, value in wanted.items() if value is not None]
         lines += [f"{name}: {value}" for name, value in repeated]
@@ -209,7 +224,38 @@ class Wire:
         elif length := int(answer.headers.get("content-length", "0")):
             answer.body = await self._reading.receive_exactly(length)
 
+        self._hold(answer)
         return answer
+
+    def _note(self, fields, body):
+        """Note what is asked, if it is JSON at all."""
+        try:
+            message = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            return
+
+        match message:
+            case {"method": "initialize", "params": {"protocolVersion": str(version)}}:
+                self._judge.version = version if version in LEGACY_VERSIONS else LEGACY
+            case _:
+                version = fields.get("mcp-protocol-version")
+                if version in SUPPORTED_VERSIONS:
+                    self._judge.version = version
+
+        self._judge.sent(message)
+
+    def _hold(self, answer):
+        """Have the messages of a whole answer judged."""
+        kind = answer.headers.get("content-type")
+        if kind == "text/event-stream":
+            messages = [event for event in answer.events if event is not None]
+        else:
+            messages = [orjson.loads(answer.body)] if kind == "application/json" else []
+
+        for message in messages:
+            for each in message if isinstance(message, list) else [message]:
+                if "jsonrpc" in each:  # and not a document of another kind
+                    self._judge.received(each)
 
     async def head(self):
         """Read an answer's status and header fields."""

@@ -9,8 +9,17 @@ import anyio.lowlevel
 import orjson
 import pytest
 
-from stanchion import EVERY_REQUEST, Call, Denied, MemoryEventStore, Middleware, Tool
+from stanchion import (
+    EVERY_REQUEST,
+    Call,
+    ConfigurationError,
+    Denied,
+    MemoryEventStore,
+    Middleware,
+    Tool,
+)
 from stanchion_testing import connect as connect_memory
+from stanchion_transports.http import app
 from stanchion_transports.http import streams as streams_module
 
 from .peer import (
@@ -548,3 +557,39 @@ async def test_replicas_that_share_a_store_resume_each_others_answers():
         await open_stream(elsewhere, session, seen[-1])
         desk.release.set()
         assert event_of(await elsewhere.chunk())["id"] == 9
+
+
+class TestPatience:
+    async def test_a_call_whose_client_does_not_come_back_is_cancelled(self, desk):
+        """Abandoned calls must not run for ever, however many are left behind."""
+        async with serving(desk.server, resume_within=0.01) as connect, connect() as wire:
+            session = await wire.start_session()
+            async with connect() as lost:
+                await lost.send(session, legacy_call("hold", progress="t", told=True))
+                await lost.head()
+
+            await until(lambda: desk.cancelled)
+            assert (await wire.ask(session, legacy_call("echo", text="x"))).text == "x"
+
+    async def test_a_call_that_is_followed_goes_on(self, desk):
+        """However long it takes, as long as its client is there."""
+        async with serving(desk.server, resume_within=0.3) as connect, connect() as wire:
+            session = await wire.start_session()
+            async with connect() as lost:
+                await lost.send(session, legacy_call("hold", id=9, progress="t", told=True))
+                await lost.head()
+                seen = ids_of(await lost.chunk())
+
+            async with connect() as stream:
+                await open_stream(stream, session, seen[-1])
+                ticks = [await wire.start_session() for _ in range(300)]
+                assert len(ticks) == 300
+                desk.release.set()
+                assert event_of(await stream.chunk())["id"] == 9
+
+        assert desk.cancelled == []
+
+    async def test_patience_is_positive(self, desk):
+        """A call could not be resumed otherwise."""
+        with pytest.raises(ConfigurationError, match="resume_within"):
+            app(desk.server, resume_within=0)

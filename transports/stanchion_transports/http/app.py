@@ -20,7 +20,7 @@ from .endpoint import Endpoint
 from .exchange import Exchange
 from .guard import LOCAL_HOSTS, Guard
 from .identity import Authenticate
-from .legacy import Legacy
+from .legacy import PATIENCE, Legacy
 from .plain import Plain
 from .sessions import IDLE, MAX_SESSIONS, Sessions
 from .streams import Streams
@@ -116,6 +116,7 @@ def app(
     max_sessions: int = MAX_SESSIONS,
     sessions: bool = True,
     event_store: EventStore | None = None,
+    resume_within: float = PATIENCE,
     max_body: int = MAX_BODY,
     keep_alive: float = KEEP_ALIVE,
     websocket_path: str | None = None,
@@ -152,6 +153,9 @@ def app(
         event_store: What keeps the events of legacy sessions' streams, so that a client that lost
             a connection goes on where it was; in this process's memory by default. Without
             sessions, and with *json_only*, there are no such streams.
+        resume_within: Seconds that a call whose connection was lost goes on while its client does
+            not come back for it; then it is cancelled. One that is followed on another replica,
+            through a store that they share, counts as not come back.
         max_body: Bytes that a request's body may have; more is answered 413.
         keep_alive: Seconds of silence after which a running call's stream gets a sign of life.
         websocket_path: Where MCP over WebSocket is served as well, as `websocket.route` says, or
@@ -166,8 +170,10 @@ def app(
     if not path.startswith("/"):
         raise ConfigurationError(f"path must start with a slash: {path!r}")
 
-    if max_body < 1 or keep_alive <= 0 or session_ttl <= 0:
-        raise ConfigurationError("max_body, keep_alive and session_ttl must be positive")
+    if max_body < 1 or not min(keep_alive, session_ttl, resume_within) > 0:
+        raise ConfigurationError(
+            "max_body, keep_alive, session_ttl and resume_within must be positive"
+        )
 
     ring = None
     if sessions:
@@ -195,7 +201,7 @@ def app(
 
     guard = Guard(hosts, (*origins, *pages), streams=not json_only)
     store = None if json_only else event_store or MemoryEventStore()
-    legacy = Legacy(server, ring, watch, store)
+    legacy = Legacy(server, ring, watch, store, patience=resume_within)
     streams = None
     if ring is not None and store is not None:
         streams = Streams(

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 NOT_FOUND = "Session not found: send initialize without Mcp-Session-Id"
 NO_LOG_FLOOR = NoLogFloor()
+PATIENCE = 300.0
 MISSING = "The header Mcp-Session-Id is required after initialize"
 
 
@@ -57,6 +58,8 @@ class Legacy:
         sessions: Sessions | None,
         watch: Watch,
         store: EventStore | None = None,
+        *,
+        patience: float = PATIENCE,
     ) -> None:
         """Take what sessions are made of.
 
@@ -65,11 +68,13 @@ class Legacy:
             sessions: The sessions, or None to serve without any.
             watch: What looks after running exchanges.
             store: What keeps the events of streams, or None where there are no streams.
+            patience: Seconds that a call goes on for a client that has gone and not come back.
         """
         self._server = server
         self._sessions = sessions
         self._watch = watch
         self._store = store
+        self._patience = patience
         self.streams = sessions is not None and store is not None
         self.methods = b"POST"
         if sessions is not None:
@@ -102,7 +107,7 @@ class Legacy:
             try:
                 join(session, connection, headers, hears=self.streams)
                 if isinstance(exchange, Resumable) and self._store is not None:
-                    exchange.bind(session, self._store)
+                    exchange.bind(session, self._store, patience=self._patience)
                     connection.release = exchange.release
 
                 await self._answer(message, exchange, headers)

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import anyio
@@ -70,12 +72,32 @@ class Resumable(Exchange):
     _number = 0
     _open = False  # the stream, whether or not a connection carries it
     _gone = False  # the connection
+    _gone_at = 0.0
     _emitting: anyio.Lock | None = None
+    _patience = math.inf
+    _followers = 0
 
-    def bind(self, session: LiveSession, store: EventStore) -> None:
-        """Have what is streamed be kept in *store* for *session*."""
+    def bind(self, session: LiveSession, store: EventStore, *, patience: float = math.inf) -> None:
+        """Have what is streamed be kept in *store* for *session*.
+
+        Args:
+            session: The session.
+            store: The store.
+            patience: Seconds that the calls go on for a client that has gone and not come back.
+        """
         self._session = session
         self._store = store
+        self._patience = patience
+
+    @contextmanager
+    def followed(self) -> Generator[None]:
+        """Count a client that has come back for the rest, for as long as it is there."""
+        self._followers += 1
+        try:
+            yield
+        finally:
+            self._followers -= 1
+            self._gone_at = anyio.current_time()
 
     async def notify(self, frame: bytes) -> None:
         """Keep a message and send it, opening the stream if it is the first."""
@@ -93,6 +115,9 @@ class Resumable(Exchange):
             await self._put(await self._keep(reply.body or b"", last=True), more=False)
             self._ended = True
 
+        if self._session is not None:
+            self._session.lost.pop(self.stream, None)
+
     async def release(self, retry_after: float) -> None:
         """Let the connection go; the client comes back for what follows.
 
@@ -107,7 +132,7 @@ class Resumable(Exchange):
 
             retry = b"retry: %d\n\n" % math.ceil(retry_after * 1000)
             await self._write(await self._begin() + retry, more=True)
-            self._gone = True
+            self._lose()
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _in_order(self) -> anyio.Lock:
@@ -139,6 +164,13 @@ class Resumable(Exchange):
         # An end without an answer is told by the end of the response.
         return b"" if last and not frame else encode_event(self.stream, event)
 
+    def _lose(self) -> None:
+        """Go on without the connection; the client finds the rest by the stream's name."""
+        self._gone = True
+        self._gone_at = anyio.current_time()
+        if self._session is not None:
+            self._session.lost[self.stream] = self
+
     async def _put(self, chunk: bytes, *, more: bool = True) -> None:
         if not self._gone:
             await self._write(chunk, more=more)
@@ -153,18 +185,31 @@ class Resumable(Exchange):
         if self._ended:
             return
 
+        if self._gone:
+            return
+
         if self._open and self._session is not None:
-            self._gone = True
+            self._lose()
         else:
             self.cancel()
 
     def is_silent(self, now: float) -> bool:
-        """Say whether nothing was sent for so long that a sign of life is due."""
+        """Say whether a sign of life is due, or none has come from a client that has gone."""
+        if self._gone:
+            return not self._followers and now - self._gone_at >= self._patience
+
         busy = self._emitting is not None and self._emitting.locked()
-        return not self._gone and not busy and super().is_silent(now)
+        return not busy and super().is_silent(now)
 
     async def keep_alive(self) -> None:
-        """Open the stream, so that the client can come back, or send a comment on it."""
+        """Open the stream, so that the client can come back, or send a comment on it.
+
+        For a client that has gone for too long the calls are ended.
+        """
+        if self._gone:
+            self.cancel()
+            return
+
         async with self._in_order():
             if self._ended or self._gone:
                 return

@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from stanchion import (
     Call,
@@ -48,6 +49,14 @@ class NoLogFloor(LogFloor):
 _DEFAULT_LEVEL = LogFloor().get()
 
 
+class Followed(Protocol):
+    """An answer that goes on without its connection, and that a client may come back for."""
+
+    def followed(self) -> AbstractContextManager[None]:
+        """Count a client that has come back, for as long as it is there."""
+        ...
+
+
 class LiveSession(Session):
     """An open session, with what its requests share.
 
@@ -57,10 +66,11 @@ class LiveSession(Session):
         log_floor: The least severe log level that it wants, for all its requests.
         pending: Our questions that are open, on all its requests.
         requests: How many of its requests, and of its streams, are here.
+        lost: `{stream: exchange}` of answers that go on without their connection.
         idle_since: When the last of them left.
     """
 
-    __slots__ = ("idle_since", "in_flight", "log_floor", "pending", "requests", "token")
+    __slots__ = ("idle_since", "in_flight", "log_floor", "lost", "pending", "requests", "token")
 
     def __init__(self, token: Token) -> None:
         super().__init__()
@@ -69,6 +79,7 @@ class LiveSession(Session):
         self.log_floor = LogFloor()
         self.pending = Pending()
         self.requests = 0
+        self.lost: dict[str, Followed] = {}
         self.idle_since = 0.0
 
     @property
@@ -142,7 +153,9 @@ class Sessions:
         self._max_ended = max_ended
         self._on_forgotten = on_forgotten
         self._clock = clock
-        self._ended: dict[str, float] = {}  # {id: when its token lapses anyway}
+        # {id: when its token lapses anyway}, the soonest first; a plain dict would be slow to
+        # give its first once many before it are gone.
+        self._ended: OrderedDict[str, float] = OrderedDict()
         self._live: dict[str, LiveSession] = {}
         self._idle: OrderedDict[str, LiveSession] = OrderedDict()  # idle for longest first
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import anyio
@@ -126,9 +127,13 @@ class Streams:
         self._resumed += 1
         self._watch.add(resumed)
         try:
+            lost = session.lost.get(stream)
             proved = _remaining(resumed.connection.principal)
             limit = min(self._sessions.remaining(session), proved)
-            with anyio.move_on_after(limit) as resumed.scope:
+            with (
+                anyio.move_on_after(limit) as resumed.scope,
+                nullcontext() if lost is None else lost.followed(),
+            ):
                 await resumed.follow(self._store, session, stream, number)
 
             await resumed.close()
