@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from stanchion import Principal, Server, cli
 from stanchion_middleware import (
     RBAC,
+    Auth,
     FilePolicies,
     Logging,
     MultiTenant,
@@ -36,6 +37,7 @@ FILES = {
 CONSOLES = re.findall(r"^```console\n(.+?)^```$", README, re.DOTALL | re.MULTILINE)
 TABLE = re.findall(r"^\| `(\S+)` \| `(\w+)=(.+?)` \|", README, re.MULTILINE)
 OWNERS = {
+    "Auth": Auth.__init__,
     "Logging": Logging.__init__,
     "RateLimit": RateLimit.__init__,
     "MultiTenant": MultiTenant.__init__,
@@ -78,6 +80,7 @@ def test_every_block_of_python_is_run_here():
     assert {*FILES} == {
         "desk.py",
         "limited.py",
+        "guarded.py",
         "mounted.py",
         "office_hours.py",
         "refunds.py",
@@ -229,6 +232,23 @@ async def test_two_tenants_count_apart(folder):
             async with connect(server, principal=Principal("ann", tenant=tenant)) as peer:
                 answer = await peer.call_tool("order_count")
                 assert answer.text == f"{tenant} has called {times} times."
+
+
+async def test_the_guarded_desk_asks_for_scopes(folder):
+    """Who lacks one does not see the tool, and may not call it; who has both may."""
+    server = names_in("guarded.py")["server"]
+    clerk = Principal("clerk", scopes=frozenset({"orders:read"}))
+    boss = Principal("boss", scopes=frozenset({"orders:read", "orders:refund"}))
+    async with connect(server, principal=clerk) as peer:
+        assert await peer.list_tools() == []
+        with pytest.raises(PeerError) as caught:
+            await peer.call_tool("refund", {"number": "A-1"})
+
+    async with connect(server, principal=boss) as peer:
+        answer = await peer.call_tool("refund", {"number": "A-1"})
+
+    assert caught.value.code == 403
+    assert answer.text == "boss refunded A-1"
 
 
 async def test_the_mounted_application_lives(folder):

@@ -13,6 +13,7 @@ General layout, from the ground up; a module imports only from those above it:
     tenant_state, tenant      for whom is called, and what is kept for them
     peer, call, results       what travels: who asks, what is asked, what is answered
     chain, order, policies    the layers, and what is checked of them at start-up
+    identification, expiry    who sends a request, and for how long that is proved
     target, catalog           what a server offers by name, with its compiled chains
     schema, returns, tool     typed functions as tools
     prompt, prompt_result     typed functions as prompts
@@ -122,6 +123,8 @@ from .event_store import MemoryEventStore as MemoryEventStore
 from .faults import escape_pointer as escape_pointer
 from .gate import era_of_message as era_of_message
 from .gate import http_status as http_status
+from .identification import CREDENTIAL_FIELDS as CREDENTIAL_FIELDS
+from .identification import Identifies as Identifies
 from .input_needed import InputNeeded as InputNeeded
 from .jsonvalue import json_depth as json_depth
 from .jsonvalue import json_size as json_size

@@ -89,6 +89,8 @@ class Middleware:
         order: What it must stand inside or outside of, with the reason.
         simulates: Whether it answers dry runs, calls with `dry_run` true, in the handler's place.
             A dry run that it lets pass is refused there, as is every other; none reaches a handler.
+        documents: `{path: JSON object}` that HTTP transports serve to everybody, without asking
+            who it is, such as what `/.well-known/` holds. A path begins at the host's root.
     """
 
     name: ClassVar[str] = "middleware"
@@ -96,6 +98,7 @@ class Middleware:
     policies: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     order: ClassVar[Sequence[Rule]] = ()
     simulates: ClassVar[bool] = False
+    documents: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
     def applies(self, target: Target | None) -> bool:
         """Say whether the layer belongs into the chain of *target*; asked at start-up.
@@ -228,6 +231,16 @@ def _takes(layer: AnyLayer, method: str, target: Target | None) -> bool:
         return method in TOOL_CALLS
 
     return is_for(layer, method) and layer.applies(target)
+
+
+def documents_of(layers: Iterable[AnyLayer]) -> dict[str, Mapping[str, Any]]:
+    """Give the documents of all *layers*; of one path, the outermost layer's."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for layer in layers:
+        if isinstance(layer, Middleware):
+            found = {**layer.documents, **found}
+
+    return found
 
 
 def is_for(layer: Middleware, method: str) -> bool:

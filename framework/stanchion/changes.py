@@ -12,6 +12,7 @@ from .bus import Bus, Change, Topic
 from .call import EMPTY, Call
 from .catalog import Catalog, Entry
 from .errors import InvalidParams, Unavailable
+from .expiry import Expiry
 from .listener import MAX_URI_LENGTH, MAX_URIS, Listener
 from .protocol import Era
 from .results import PlainResult, Result
@@ -140,7 +141,9 @@ class Changes:
     async def listen(
         self, connection: Connection, call: Call, subscription: Subscription
     ) -> Result:
-        """Acknowledge a subscription, then tell its peer what changes until the server ends.
+        """Acknowledge a subscription, then tell its peer what changes.
+
+        Ends with the server, and when what the caller has proved about itself is no longer good.
 
         Raises:
             Unavailable: The server stops.
@@ -159,7 +162,7 @@ class Changes:
             with _on_connection(listener, connection):
                 params = {"notifications": subscription.honoured, "_meta": subscription.tag}
                 await send(encode_notification(ACKNOWLEDGED, params))
-                await listener.run(send)
+                await listener.run(send, until=Expiry(call.principal))
         finally:
             self._listens.discard(listener)
 
@@ -180,7 +183,7 @@ class Changes:
         try:
             with _on_connection(listener, connection):
                 await send(b"")
-                await listener.run(send, runner)
+                await listener.run(send, runner, until=Expiry(call.principal))
         finally:
             if listener.is_run_by(runner):
                 self._listens.discard(listener)

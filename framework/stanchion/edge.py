@@ -49,6 +49,8 @@ TARGET_KINDS: Final = {
     "completion/complete": "reference",
 }
 
+HTTP_ERRORS: Final = range(400, 600)
+
 META_REFUSAL: Final = "io.stanchion/refusal"
 META_CORRELATION: Final = "io.stanchion/correlationId"
 
@@ -202,13 +204,19 @@ class Edge:
             headers["Retry-After"] = str(math.ceil(wait))
 
         text = f"{refusal.outcome.value}: {reason}"
-        if self._refusals_as_results and call.method == "tools/call":
+        if (
+            self._refusals_as_results
+            and call.method == "tools/call"
+            and not _is_for_http(call, refusal)
+        ):
             result = ToolResult(text, is_error=True, meta={META_REFUSAL: detail})
             return Reply(self._error_result(call, result), 200, headers)
 
         status = http_status(refusal.code, call.peer.era)
         if isinstance(refusal, Denied) and refusal.challenge is not None:
             status = 403
+        elif _is_unidentified(call, refusal) and refusal.code in HTTP_ERRORS:
+            status = refusal.code  # as for what is refused before it is a message
 
         body = encode_error(call.id, refusal.code, text, detail)
         return Reply(body, status, headers)
@@ -233,6 +241,22 @@ class Edge:
             return encode_result(call.id, self._wire(result, call.peer.version, call.result_meta))
         except TypeError:
             return encode_result(call.id, self._wire(result, call.peer.version, {}))
+
+
+def _is_unidentified(call: Call, refusal: Refusal) -> bool:
+    return call.connection is not None and call.connection.unidentified is refusal
+
+
+def _is_for_http(call: Call, refusal: Refusal) -> bool:
+    """Say whether the client's HTTP side must see *refusal*, so as to get a token and try again.
+
+    A model cannot do that, so the refusal is no result for one.
+    """
+    return (
+        "WWW-Authenticate" in refusal.headers
+        and call.connection is not None
+        and call.connection.transport == "http"
+    )
 
 
 def public_text(error: CallError) -> str:

@@ -191,8 +191,10 @@ class Kernel:
             return self._edge.fault(None, InvalidRequest(problem), Era.LEGACY)
 
         replies: list[Reply] = []
+        principal = connection.principal  # a later message may come from somebody else's proof
 
         async def answer(member: Any) -> None:
+            connection.principal = principal
             try:
                 message = decode_member(member)
             except ProtocolError as fault:

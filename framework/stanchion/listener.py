@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ import anyio
 
 from .bus import Change
 from .call import Call
+from .expiry import Expiry
 from .protocol import ELICITATION_COMPLETE
 from .telling import Send
 from .wire import encode_notification
@@ -135,24 +137,38 @@ class Listener:
         """Say whether nobody has taken over from *runner*."""
         return self._runner is runner
 
-    async def run(self, send: Send, runner: object = None) -> None:
-        """Send what is due, one message after the other, until `close` or `take_over`."""
+    async def run(self, send: Send, runner: object = None, *, until: Expiry | None = None) -> None:
+        """Send what is due, one message after the other, until `close` or `take_over`.
+
+        Args:
+            send: Sends a frame.
+            runner: What `take_over` gave, or None.
+            until: When it ends as well, or None for never; nothing is sent after that.
+        """
         while self._runner is runner:
             while self._due and self._runner is runner:
+                if until is not None and until.has_passed:
+                    return
+
                 topic, key = next(iter(self._due))
                 # Before it is sent: what changes meanwhile is due again.
                 del self._due[topic, key]
                 await send(self._frame(topic, key))
 
-            if self._closed:
+            if self._closed or (until is not None and until.has_passed):
                 return
 
             # Not where another has taken over, which may wait for the event that is there.
             if self._runner is runner:
                 self._wake = anyio.Event()
-                await self._wake.wait()
+                await (self._wake.wait() if until is None else until.wait(self._wake))
 
     def _may_see(self, change: Change) -> bool:
+        principal = self.call.principal
+        ends = None if principal is None else principal.expires_at
+        if ends is not None and time.time() >= ends:
+            return False  # on a connection that goes on, until a later call proves it anew
+
         try:
             return self._changes.may_see(change, self.call)
         except Exception:

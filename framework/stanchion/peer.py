@@ -18,6 +18,7 @@ from .protocol import Era, era_of
 
 if TYPE_CHECKING:
     from .call import Call
+    from .errors import Refusal
     from .listener import Listener
     from .pending import Pending
     from .session import Session
@@ -104,6 +105,8 @@ class Connection:
         listeners: What listens to changes on this connection, or None where that is not one
             stream; set by whoever serves the stream.
         session: What a legacy peer has set up, or None where nothing outlives a request.
+        unidentified: Why the layer that identifies would not say who the peer is, or None; that
+            layer raises it in the chain.
     """
 
     __slots__ = (
@@ -119,6 +122,7 @@ class Connection:
         "release",
         "session",
         "transport",
+        "unidentified",
     )
 
     def __init__(
@@ -143,6 +147,7 @@ class Connection:
         self.hears = False
         self.listeners: set[Listener] | None = None
         self.session: Session | None = None
+        self.unidentified: Refusal | None = None
 
     @property
     def id(self) -> str:

@@ -10,12 +10,13 @@ from typing import Any, Literal, Self
 from .bus import Bus, Change, MemoryBus
 from .caching_hints import ListTtl, read_list_ttl
 from .call import new_correlation_id
-from .chain import AnyLayer, Chain, Middleware
+from .chain import AnyLayer, Chain, Middleware, documents_of
 from .changes import MAX_LISTENS, Changes
 from .custom_offers import CustomOffers
 from .edge import Edge, Reply
 from .errors import ConfigurationError
 from .features.lifecycle import implementation
+from .identification import Identifies, identifier_of, identify
 from .jsonvalue import faults_of
 from .kernel import Kernel
 from .life import SharedLife
@@ -57,6 +58,8 @@ class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
         threads: The worker threads of sync tools.
         changes: Who is told of what is added and removed.
         session_scopes: What legacy sessions are offered alone.
+        identifier: The layer that finds who calls, once the server has started, or None.
+        documents: What HTTP transports serve for the layers; see `Middleware.documents`.
     """
 
     def __init__(
@@ -162,6 +165,8 @@ class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
         self._edge = Edge({META_SERVER: described}, refusals_as_results=refusals == "result")
         self._rounds = Rounds(name, Seal(tuple(state_keys), ttl=state_ttl, once=state_once))
         self._kernel: Kernel | None = None
+        self.identifier: Identifies | None = None
+        self.documents: Mapping[str, Mapping[str, Any]] = {}
         self._life = SharedLife(self._serving)
         self.threads: Threads
 
@@ -255,6 +260,8 @@ class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
     @asynccontextmanager
     async def _serving(self) -> AsyncGenerator[None]:
         check_order(self.chain.layers)
+        self.identifier = identifier_of(self.chain.layers)
+        self.documents = documents_of(self.chain.layers)
         self.threads = Threads(self._max_threads, max_waiting=self._max_waiting_for_thread)
         kernel = Kernel(
             self,
@@ -307,6 +314,21 @@ class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
         await self.kernel.drain(grace)
 
     # For transports.
+
+    async def identify(self, connection: Connection, headers: Mapping[str, str]) -> None:
+        """Find who sends what comes on *connection*, by the layer of the chain that identifies.
+
+        Sets the connection's `principal`, or `unidentified` where the layer refuses. The message
+        may then still be dispatched, and is refused in the chain; what does not pass the chain,
+        such as a notification or a stream, the transport refuses itself. Without such a layer, and
+        before the server has started, nothing happens.
+
+        Args:
+            connection: Where the request came from.
+            headers: HTTP header fields with lower-case names.
+        """
+        if self.identifier is not None:
+            await identify(self.identifier, connection, headers)
 
     async def handle(
         self,

@@ -10,7 +10,7 @@ import anyio.abc
 import anyio.lowlevel
 
 from .errors import ProtocolError, Unavailable
-from .peer import Connection
+from .peer import Connection, Principal
 from .session import Session
 from .telling import Send
 from .wire import Message, Request, decode, encode_error
@@ -83,6 +83,7 @@ class _Stream:
 
     async def take(self, frame: bytes | ProtocolError, running: anyio.abc.TaskGroup) -> None:
         """Start what *frame* asks for in *running*, or do at once what cannot wait."""
+        principal = self._connection.principal  # as it is for this frame
         try:
             if isinstance(frame, ProtocolError):
                 raise frame
@@ -102,21 +103,25 @@ class _Stream:
             await self._room.acquire()
             self._pending_bytes += size
             self._starting += 1
-            running.start_soon(self._answer_beside, message, size)
+            running.start_soon(self._answer_beside, message, size, principal)
             return
 
         # A cancellation that comes right behind its request must find the call.
         while self._starting:
             await anyio.lowlevel.checkpoint()
 
+        self._connection.principal = principal
         await self._answer(message)
         session = self._connection.session
         if session is not None and session.listener is not None and not self._hears:
             self._hears = True
             running.start_soon(session.listener.run, self._send)
 
-    async def _answer_beside(self, message: Message | list[Any], size: int) -> None:
+    async def _answer_beside(
+        self, message: Message | list[Any], size: int, principal: Principal | None
+    ) -> None:
         self._starting -= 1
+        self._connection.principal = principal  # the dispatch takes it before anything waits
         try:
             await self._answer(message)
         finally:

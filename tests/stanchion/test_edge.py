@@ -35,6 +35,7 @@ from stanchion.errors import (
     UnsupportedVersion,
 )
 from stanchion.outcome import Outcome
+from stanchion.peer import Connection
 from stanchion.protocol import VERSIONS
 from stanchion.results import PageResult, PlainResult, Result, ToolResult
 from stanchion.wire import Encoded
@@ -150,6 +151,29 @@ def test_a_host_that_hides_errors_gets_refusals_as_results(version, error, code,
     assert reply.status == 200
 
     assert failed(error, version, HOST_EDGE, method="tools/list")[1]["error"]["code"] == code
+
+
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+@pytest.mark.parametrize(
+    ("error", "status"), [(Unauthenticated("x"), 401), (Denied("x", challenge="Bearer y"), 403)]
+)
+def test_what_an_http_client_must_act_on_is_no_result(transport, error, status):
+    """A model cannot get a token; on other transports nobody could do anything with the status."""
+    refused = call()
+    refused.connection = Connection(transport)
+    reply = HOST_EDGE.error(refused, error)
+    assert (reply.status == status) == (transport == "http")
+    assert (b'"error":' in reply.body) == (transport == "http")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("error", [Limited("x"), Unavailable("x"), Unauthenticated("x")])
+def test_who_is_not_identified_is_told_so_by_the_status(version, error):
+    """In either era, as for what is refused before it is a message."""
+    refused = call(version, "tools/list")
+    refused.connection = Connection("http")
+    refused.connection.unidentified = error
+    assert EDGE.error(refused, error).status == error.code
 
 
 def test_a_refusal_carries_its_http_fields():

@@ -8,9 +8,11 @@ import pytest
 
 from stanchion import (
     EVERY_REQUEST,
+    Call,
     Connection,
     InvalidRequest,
     Middleware,
+    Principal,
     Server,
     Tool,
     serve_stream,
@@ -376,3 +378,43 @@ async def test_a_peer_that_cannot_be_written_to_ends_the_stream():
 
         assert raised.group_contains(BrokenPipeError)
         assert gates.server.kernel.running == set()
+
+
+async def test_each_frame_is_its_own_principals():
+    """Where the transport finds who sends each of them: requests, batches and what runs inline."""
+    server, connection = Server("s"), Connection("memory")
+    seen = []
+
+    @server.method("x/who")
+    async def who(call: Call) -> dict[str, str]:
+        seen.append((call.id, call.principal.subject))
+        return {}
+
+    async def frames():
+        def message(id):
+            return {"jsonrpc": "2.0", "id": id, "method": "x/who", "params": {}}
+
+        initialize = {
+            "protocolVersion": BATCHES,
+            "capabilities": {},
+            "clientInfo": {"name": "x", "version": "1"},
+        }
+        connection.principal = Principal("first")
+        yield orjson.dumps(message(0) | {"method": "initialize", "params": initialize})
+        for name, body in (
+            ("ada", message(1)),
+            ("bob", [message(2), message(3)]),
+            ("eve", message(4)),
+        ):
+            connection.principal = Principal(name)
+            yield orjson.dumps(body)
+
+        connection.principal = Principal("last")
+
+    async def write(frame):
+        pass
+
+    async with server:
+        await serve_stream(server, connection, frames(), write)
+
+    assert sorted(seen) == [(1, "ada"), (2, "bob"), (3, "bob"), (4, "eve")]

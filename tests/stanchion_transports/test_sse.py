@@ -12,7 +12,7 @@ from mcp.client.sse import sse_client
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from stanchion import ConfigurationError, Server
+from stanchion import Call, ConfigurationError, Principal, Server
 from stanchion_transports import sse
 
 from .http.peer import Desk, by_token, initialize, legacy_call
@@ -122,6 +122,28 @@ async def test_only_who_opened_a_stream_posts_to_it(desk):
         await alice.message()
         await alice.post(legacy_call("who"), authorization="Bearer alice")
         assert b"alice" in await alice.message()
+
+
+async def test_each_message_has_what_its_own_token_proves(desk):
+    """Not what the stream's, or the message before it, has proved (A10)."""
+
+    @desk.server.tool
+    async def scopes(call: Call) -> str:
+        return " ".join(sorted(call.principal.scopes)) or "none"
+
+    async def by_scope(headers):
+        return Principal("ada", scopes=frozenset(headers.get("x-scopes", "").split()))
+
+    async with serving_sse(desk.server, authenticate=by_scope) as connect, connect() as client:
+        await shake_hands(client)
+        wanted = ["read", "", "read write", ""]
+        for id, held in enumerate(wanted):
+            await client.post(legacy_call("scopes", id=id), **{"x-scopes": held})
+
+        answers = [orjson.loads(await client.message()) for _ in wanted]
+
+    found = {answer["id"]: answer["result"]["content"][0]["text"] for answer in answers}
+    assert found == {0: "read", 1: "none", 2: "read write", 3: "none"}
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,11 @@ from stanchion import (
 )
 
 from .http.body import read_rest
+from .http.documents import Documents
 from .http.exchange import STREAM_HEADERS, send_plain, turn_away
 from .http.guard import LOCAL_HOSTS, Guard, Problem
 from .http.headers import Headers
-from .http.identity import Authenticate, identified, send_refusal
+from .http.identity import Authenticate, Identity, send_refusal
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -49,6 +50,7 @@ FRAME_COST = 1024
 
 NOT_FOUND = Problem(404, "Session not found: its stream has ended, or never was")
 
+_Posted: TypeAlias = "tuple[bytes, Principal | None]"
 _Serve: TypeAlias = "Callable[[Scope, Headers, Receive, Send], Awaitable[None]]"
 
 
@@ -78,9 +80,9 @@ class SseApp:
             Route(path, _At(self._checked, "GET", self._stream)),
             Route(messages_path, _At(self._checked, "POST", self._message)),
         ]
-        self._around = Starlette(routes=self.routes, lifespan=self.lifespan)
+        self._around = Starlette(routes=[*self.routes, Documents(server)], lifespan=self.lifespan)
         self._guard = guard
-        self._authenticate = authenticate
+        self._identity = Identity(server, authenticate)
         self._messages_path = messages_path
         self._max_body = max_body
         self._max_sessions = max_sessions
@@ -118,15 +120,12 @@ class SseApp:
                 await send_refusal(send, refusal)
 
     async def _stream(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        principal = await self._identify(headers)
+        connection = _connection(scope)
+        await self._identity.demand(headers, connection)
         if self.server.draining or len(self._sessions) >= self._max_sessions:
             raise Unavailable("No more streams are opened at the moment", retry_after=1.0)
 
         id = secrets.token_urlsafe(32)
-        client = scope.get("client")
-        connection = Connection(
-            "sse", principal=principal, address=None if client is None else client[0]
-        )
         # A slow stream holds its client up; what it may still post meanwhile is bounded.
         session = _Session(connection, send, max_waiting=4 * self._max_body)
         self._sessions[id] = session
@@ -142,7 +141,9 @@ class SseApp:
             del self._sessions[id]
 
     async def _message(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        principal = await self._identify(headers)
+        connection = _connection(scope)
+        await self._identity.demand(headers, connection)
+        principal = connection.principal
         query: bytes = scope["query_string"]
         session = self._sessions.get(query.removeprefix(b"session_id=").decode("latin-1"))
         if session is None or _identity(session.connection.principal) != _identity(principal):
@@ -154,13 +155,10 @@ class SseApp:
             await turn_away(send, body)
         elif session.ended:  # while the body came
             await turn_away(send, NOT_FOUND)
-        elif not session.take(body):
+        elif not session.take(body, principal):
             raise Unavailable("Too much waits to be read from this client", retry_after=1.0)
         else:
             await send_plain(send, 202)
-
-    async def _identify(self, headers: Headers) -> Principal | None:
-        return None if self._authenticate is None else await identified(self._authenticate, headers)
 
 
 class _At:
@@ -184,7 +182,7 @@ class _Session:
         self._send = send
         self._max_waiting = max_waiting
         self._waiting = 0
-        self._arrived, self._frames = anyio.create_memory_object_stream[bytes](float("inf"))
+        self._arrived, self._frames = anyio.create_memory_object_stream[_Posted](float("inf"))
         self._writing = anyio.Lock(fast_acquire=True)
         self._written_at = 0.0
 
@@ -211,21 +209,25 @@ class _Session:
             self._arrived.close()
             self._frames.close()
 
-    def take(self, frame: bytes) -> bool:
-        """Keep *frame* until the server reads it; False if too much is waiting already."""
+    def take(self, frame: bytes, principal: Principal | None) -> bool:
+        """Keep *frame* until the server reads it; False if too much is waiting already.
+
+        *principal* has posted it: whoever opened the stream, but what it has proved, such as its
+        scopes, may have changed since.
+        """
         cost = max(len(frame), FRAME_COST)
         if self._waiting + cost > self._max_waiting:
             return False
 
         self._waiting += cost
-        self._arrived.send_nowait(frame)
+        self._arrived.send_nowait((frame, principal))
         return True
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> bytes:
-        frame = await self._frames.receive()
+        frame, self.connection.principal = await self._frames.receive()
         self._waiting -= max(len(frame), FRAME_COST)
         return frame
 
@@ -243,6 +245,11 @@ class _Session:
             if anyio.current_time() >= self._written_at + keep_alive:
                 # Behind a frame that the client is slow to read, this waits like everything.
                 await self._write(b": still here\n\n")
+
+
+def _connection(scope: Scope) -> Connection:
+    client = scope.get("client")
+    return Connection("sse", address=None if client is None else client[0])
 
 
 def _identity(principal: Principal | None) -> tuple[str | None, str | None, str] | None:

@@ -17,7 +17,7 @@ from stanchion import ConfigurationError, Connection, Refusal, Server, Unavailab
 from .http.exchange import turn_away
 from .http.guard import LOCAL_HOSTS, Guard, Problem
 from .http.headers import Headers
-from .http.identity import Authenticate, identified, send_refusal
+from .http.identity import Authenticate, Identity, send_refusal
 
 if TYPE_CHECKING:
     from starlette.types import Message, Receive, Scope, Send
@@ -47,7 +47,7 @@ class WebSocketEndpoint:
     ) -> None:
         self._server = server
         self._guard = guard
-        self._authenticate = authenticate
+        self._identity = Identity(server, authenticate)
         self._max_frame = max_frame
         self._max_connections = max_connections
         self._open = 0
@@ -92,14 +92,13 @@ class WebSocketEndpoint:
         if SUBPROTOCOL not in scope.get("subprotocols", ()):
             return Problem(400, f"The subprotocol {SUBPROTOCOL} is required")
 
-        identify = self._authenticate
-        principal = None if identify is None else await identified(identify, headers)
+        client = scope.get("client")
+        connection = Connection("websocket", address=None if client is None else client[0])
+        await self._identity.demand(headers, connection)
         if self._server.draining or self._open >= self._max_connections:
             raise Unavailable("No more connections are taken at the moment", retry_after=1.0)
 
-        client = scope.get("client")
-        address = None if client is None else client[0]
-        return Connection("websocket", principal=principal, address=address)
+        return connection
 
 
 class _Socket:

@@ -13,6 +13,7 @@ plain       one request's answer where there are no streams
 cors        which pages in a browser may call
 watch       notices clients that go away and streams that fall silent
 endpoint    the ASGI endpoint that puts these together
+documents   what the layers have for everybody, such as what /.well-known/ holds
 app         the application around it, with its health routes
 listener    the socket, on a port or in the file system
 serving     uvicorn, signals and the drain
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 from .app import HttpApp as HttpApp
 from .app import app as app
+from .documents import Documents as Documents
 from .identity import Authenticate as Authenticate
 from .serving import run as run
 from .serving import serve as serve

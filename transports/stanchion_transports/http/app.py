@@ -15,6 +15,7 @@ from stanchion import ConfigurationError, EventStore, MemoryEventStore, Server
 
 from .. import websocket
 from .cors import Cors
+from .documents import Documents
 from .endpoint import Endpoint
 from .exchange import Exchange
 from .guard import LOCAL_HOSTS, Guard
@@ -64,6 +65,7 @@ class HttpApp:
             routes=[
                 Route("/healthz", self._alive),
                 Route("/readyz", self._ready),
+                Documents(server),
                 *routes,
             ],
             lifespan=self.lifespan,
@@ -137,7 +139,8 @@ def app(
             call is not sent then, and a client need accept nothing but JSON.
         authenticate: Finds the principal of each request from its header fields; raises
             `Unauthenticated` to answer 401, another `Refusal` to answer with its code. Sessions
-            are bound to what it gives.
+            are bound to what it gives. By default a layer of the chain that identifies does it,
+            such as `Auth`. Either way nobody sees the fields in `CREDENTIAL_FIELDS` afterwards.
         session_keys: Keys of at least 32 bytes, the same on all replicas; the first signs. A
             random one by default, with which sessions die with the process.
         session_ttl: Seconds that a legacy session lives.
@@ -157,7 +160,8 @@ def app(
         keep_alive: Seconds of silence after which a running call's stream gets a sign of life.
         websocket_path: Where MCP over WebSocket is served as well, as `websocket.route` says, or
             None for nowhere.
-        routes: More Starlette routes to serve beside `/healthz` and `/readyz`.
+        routes: More Starlette routes to serve beside `/healthz`, `/readyz` and the layers'
+            documents.
 
     Raises:
         ConfigurationError: *path* does not start with a slash, a key is too short, a number is

@@ -25,7 +25,6 @@ from stanchion import (
     InvalidRequest,
     Message,
     Notification,
-    Principal,
     ProtocolError,
     Refusal,
     Request,
@@ -41,7 +40,7 @@ from .body import read_rest
 from .exchange import Exchange, send_fault, send_plain, turn_away
 from .guard import Guard, Problem
 from .headers import Headers, repeated_routing_header
-from .identity import Authenticate, identified, send_refusal
+from .identity import Authenticate, Identity, send_refusal
 from .legacy import Legacy
 from .resumable import Resumable
 from .streams import Streams
@@ -51,6 +50,9 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 logger = logging.getLogger("stanchion.http")
+
+STRANGERS_BODY = 64 * 1024
+"""Bytes that are read of a request whose sender is not known, so that the chain can refuse it."""
 
 _Serve: TypeAlias = "Callable[[Scope, Headers, Receive, Send], Awaitable[None]]"
 
@@ -75,7 +77,7 @@ class Endpoint:
         self._guard = guard
         self._legacy = legacy
         self._watch = watch
-        self._authenticate = authenticate
+        self._identity = Identity(server, authenticate)
         self._max_body = max_body
         self._keep_alive = keep_alive
         self._exchange = exchange
@@ -117,13 +119,18 @@ class Endpoint:
                 return None
 
     async def _post(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        identify = self._authenticate
-        principal = None if identify is None else await identified(identify, headers)
+        connection = _connection(scope)
+        await self._identity.find(headers, connection)
+        stranger = connection.unidentified
         event = await receive()
         body: bytes = event.get("body", b"")
         if event.get("more_body") or len(body) > self._max_body:
-            whole = await read_rest(body, headers, receive, self._max_body)
+            max_body = self._max_body if stranger is None else min(STRANGERS_BODY, self._max_body)
+            whole = await read_rest(body, headers, receive, max_body)
             if isinstance(whole, Problem):
+                if stranger is not None:
+                    raise stranger
+
                 await turn_away(send, whole)
                 return
 
@@ -135,7 +142,9 @@ class Endpoint:
             await send_fault(send, fault, Era.LEGACY, fault.request_id)
             return
 
-        connection = _connection(scope, principal)
+        if stranger is not None and not _passes_chain(message):
+            raise stranger
+
         if _era_of(message, headers) is Era.LEGACY:
             exchange = self._legacy_exchange(receive, send, self._keep_alive, connection)
             await self._legacy.post(message, exchange, headers)
@@ -160,20 +169,25 @@ class Endpoint:
             await exchange.accept()
 
     async def _get(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        identify = self._authenticate
-        principal = None if identify is None else await identified(identify, headers)
+        connection = _connection(scope)
+        await self._identity.demand(headers, connection)
         if self._streams is not None:
-            await self._streams.get(headers, _connection(scope, principal), receive, send)
+            await self._streams.get(headers, connection, receive, send)
 
     async def _delete(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        identify = self._authenticate
-        principal = None if identify is None else await identified(identify, headers)
-        await self._legacy.delete(headers, principal, send)
+        connection = _connection(scope)
+        await self._identity.demand(headers, connection)
+        await self._legacy.delete(headers, connection.principal, send)
 
 
-def _connection(scope: Scope, principal: Principal | None) -> Connection:
+def _connection(scope: Scope) -> Connection:
     client = scope.get("client")
-    return Connection("http", principal=principal, address=None if client is None else client[0])
+    return Connection("http", address=None if client is None else client[0])
+
+
+def _passes_chain(message: Message | list[Any]) -> bool:
+    """Say whether the chain can refuse *message*; a batch has no status to do it with."""
+    return isinstance(message, Request) and message.method != "ping"
 
 
 def _era_of(message: Message | list[Any], headers: Mapping[str, str]) -> Era:

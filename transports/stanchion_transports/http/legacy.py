@@ -91,7 +91,8 @@ class Legacy:
         connection = exchange.connection
         if isinstance(message, Request) and message.method == "initialize":
             await self._initialize(message, exchange, headers)
-        elif self._sessions is None:
+        elif self._sessions is None or connection.unidentified is not None:
+            # Nor is a session looked for where it is not known who asks.
             connection.peer = _stateless_peer(connection, headers)
             connection.log_floor = NO_LOG_FLOOR
             await self._answer(message, exchange, headers)

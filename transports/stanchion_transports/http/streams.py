@@ -6,6 +6,8 @@ Source: MCP 2025-11-25, basic/transports, "Listening for Messages from the Serve
 
 from __future__ import annotations
 
+import math
+import time
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ from stanchion import (
     Era,
     EventStore,
     InvalidRequest,
+    Principal,
     Server,
     Unavailable,
 )
@@ -125,8 +128,10 @@ class Streams:
         self._watch.add(resumed)
         try:
             lost = session.lost.get(stream)
+            proved = _remaining(resumed.connection.principal)
+            limit = min(self._sessions.remaining(session), proved)
             with (
-                anyio.move_on_after(self._sessions.remaining(session)) as resumed.scope,
+                anyio.move_on_after(limit) as resumed.scope,
                 nullcontext() if lost is None else lost.followed(),
             ):
                 await resumed.follow(self._store, session, stream, number)
@@ -135,3 +140,11 @@ class Streams:
         finally:
             self._watch.discard(resumed)
             self._resumed -= 1
+
+
+def _remaining(principal: Principal | None) -> float:
+    """Give the seconds for which what *principal* has proved is good, infinite for ever."""
+    if principal is None or principal.expires_at is None:
+        return math.inf
+
+    return max(0.0, principal.expires_at - time.time())
