@@ -12,24 +12,23 @@ import contextlib
 import logging
 import os
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sized
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from .call import EMPTY, Call
+from .admission import Admission
+from .call import Call
 from .cancellation import is_cancellation
 from .catalog import Entry
 from .chain import Layer, Link, Next
 from .client_notification import read_notification
 from .debug import checked
-from .dry_run import wants_dry_run
 from .edge import NO_REPLY, Edge, Reply
 from .errors import (
     CallError,
     InvalidRequest,
     InvalidResult,
-    MethodNotFound,
     ProtocolError,
     Unavailable,
     UrlElicitationRequired,
@@ -37,17 +36,12 @@ from .errors import (
 )
 from .features import features_of
 from .features.subscriptions import LISTEN
-from .gate import admit_legacy, admit_modern, admit_notification, era_of_message
-from .peer import NO_HEADERS, Connection, Peer
+from .gate import admit_notification, era_of_message
+from .peer import Connection
 from .protocol import (
     BATCH_VERSIONS,
     LATEST_MODERN_VERSION,
-    META_CAPABILITIES,
-    META_CLIENT,
-    MODERN_VERSIONS,
-    TARGET_PARAMS,
     Era,
-    Method,
 )
 from .results import InputRequired, Result
 from .rounds import Rounds
@@ -94,18 +88,13 @@ class Kernel:
         self._max_calls = max_calls
         self._max_listens = max_listens
         self._rounds = rounds
-        self._scopes = server.session_scopes
         self._changes = server.changes
-        self._new_correlation_id = server.new_correlation_id
         # The event loop's own class: anyio.CancelScope looks it up anew for every scope.
         self._new_scope = type(anyio.CancelScope())
         self._idle: anyio.Event | None = None
         self._links: dict[str, Link] = {}
-        self._custom: dict[str, Method] = {}
         self._notifications = server.notifications
         self._resolvers: dict[str, Callable[[Call], Entry[Any] | None]] = {}
-        # {capability: what is registered of it}; it is declared while there is some.
-        self._announced: dict[str, Sized] = {}
         wrap = checked if server.debug else None
 
         def compile(method: str, target: Target | None, endpoint: Layer) -> Link:
@@ -115,15 +104,14 @@ class Kernel:
 
             return server.chain.compile(method, target, endpoint, wrap)
 
-        for feature in features_of(server):
+        features = features_of(server)
+        for feature in features:
             feature.open(compile, edge.encode_page)
             self._resolvers |= feature.resolvers()
-            self._custom |= feature.custom
-            if feature.capability is not None:
-                self._announced[feature.capability] = feature.registered
-
             for method, endpoint in feature.methods.items():
                 self._links[method] = compile(method, None, endpoint)
+
+        self._admission = Admission(server, rounds, features)
 
     async def handle(
         self,
@@ -177,7 +165,9 @@ class Kernel:
 
         id = os.urandom(12).hex()  # unguessable: no request of the peer's own has it
         params = {"notifications": dict.fromkeys(KINDS, True)}
-        call = self._make_call(Request(id, LISTEN, params), connection.peer, connection, send)
+        call = self._admission.make_call(
+            Request(id, LISTEN, params), connection.peer, connection, send
+        )
         return self._run(call, connection)
 
     async def _batch(
@@ -219,32 +209,12 @@ class Kernel:
         """Let a request in as a call, or give the answer that turns it away."""
         era = era_of_message(request, headers)
         try:
-            if era is Era.MODERN:
-                version, method = admit_modern(request, headers, self._custom)
-            else:
-                version, method = admit_legacy(request, connection.version, self._custom)
-
-            if request.method == "ping":
-                return Reply(encode_result(request.id, {}))
-
-            if request.method not in self._links or not self._serves(method, era):
-                raise MethodNotFound(request.method)
-
-            dry_run = wants_dry_run(request.params)
+            call = self._admission.admit(request, era, connection, headers, send)
         except ProtocolError as fault:
             return self._edge.fault(request.id, fault, era)
 
-        peer = _peer_of(request, version, connection, headers)
-        call = self._make_call(request, peer, connection, send)
-        call.dry_run = dry_run
-        return call
-
-    def _serves(self, method: Method, era: Era) -> bool:
-        """Say whether the capability that announces *method* is declared."""
-        if method.capability is None or self._announced.get(method.capability):
-            return True
-
-        return era is Era.LEGACY and method.capability in self._scopes.capabilities
+        # Answered here: a sign of life asks nothing of the chain.
+        return Reply(encode_result(request.id, {})) if request.method == "ping" else call
 
     def _link_of(self, call: Call) -> Link:
         """Give the chain of the call, and the call its target if it has one."""
@@ -256,32 +226,6 @@ class Kernel:
                 return entry.link
 
         return self._links[call.method]
-
-    def _make_call(
-        self, request: Request, peer: Peer, connection: Connection, send: Send | None
-    ) -> Call:
-        params = request.params or EMPTY
-        names_target = TARGET_PARAMS.get(request.method)
-        if request.method in self._custom:
-            arguments = {name: value for name, value in params.items() if name != "_meta"}
-        else:
-            arguments = params.get("arguments") or EMPTY
-
-        return Call(
-            request.method,
-            peer,
-            id=request.id,
-            params=params,
-            meta=params.get("_meta") or EMPTY,
-            target_name=None if names_target is None else params[names_target],
-            arguments=arguments,
-            principal=connection.principal,
-            send=send,
-            connection=connection,
-            rounds=self._rounds,
-            scopes=self._scopes,
-            new_correlation_id=self._new_correlation_id,
-        )
 
     def _refusal(self, call: Call, connection: Connection) -> CallError:
         if call.id in connection.in_flight:
@@ -433,29 +377,6 @@ def _report(call: Call, error: BaseException) -> None:
     kind = type(error).__name__
     with contextlib.suppress(Exception):  # stderr may be closed, and there is nowhere else
         sys.stderr.write(f"stanchion: {call.method} failed, and reporting it raised {kind}\n")
-
-
-def _peer_of(
-    request: Request, version: str, connection: Connection, headers: Mapping[str, str] | None
-) -> Peer:
-    """Give who sent *request*: from its envelope, its handshake, or the connection."""
-    params = request.params or EMPTY
-    if version in MODERN_VERSIONS:
-        meta = params["_meta"]
-        client, capabilities = meta.get(META_CLIENT) or EMPTY, meta[META_CAPABILITIES]
-    elif request.method == "initialize":
-        client, capabilities = params["clientInfo"], params["capabilities"]
-    else:
-        return cast("Peer", connection.peer)  # the gate lets nothing else before initialize
-
-    return Peer(
-        connection.transport,
-        version,
-        client=client,
-        capabilities=capabilities,
-        address=connection.address,
-        headers=NO_HEADERS if headers is None else headers,
-    )
 
 
 def _batch_problem(members: list[Any], connection: Connection) -> str | None:
