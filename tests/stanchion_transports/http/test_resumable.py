@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import anyio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stanchion import Event
-from stanchion_transports.http.resumable import encode_event, event_id, read_event_id
+from stanchion import Connection, Event, MemoryEventStore
+from stanchion_transports.http.resumable import (
+    Resumable,
+    encode_event,
+    event_id,
+    read_event_id,
+)
+from stanchion_transports.http.sessions import LiveSession
+from stanchion_transports.http.tokens import Token
 
 from .peer import event_of, ids_of
 
@@ -30,3 +38,30 @@ def test_an_event_with_and_without_a_message():
     encoded = encode_event("post.1", Event(7, b'{"a":1}'))
     assert ids_of(encoded) == ["post.1-7"]
     assert event_of(encoded) == {"a": 1}
+
+
+async def gone():
+    """Say that the client has gone."""
+    return {"type": "http.disconnect"}
+
+
+async def unheard(message):
+    """Send to nobody."""
+
+
+async def test_patience_is_for_clients_that_are_away():
+    """A call that a client follows goes on however long it takes; then it counts anew."""
+    session = LiveSession(Token("s", 2_000_000_000, "2025-11-25", {}, {}, ""))
+    exchange = Resumable(gone, unheard, 15.0, Connection("http"))
+    exchange.bind(session, MemoryEventStore(), patience=10.0)
+    await exchange.notify(b"{}")
+    await exchange.watch_disconnect()
+    now = anyio.current_time()
+    assert session.lost == {exchange.stream: exchange}
+    assert not exchange.is_silent(now + 9)
+    assert exchange.is_silent(now + 11)
+    with exchange.followed():
+        assert not exchange.is_silent(now + 10_000)
+
+    assert not exchange.is_silent(anyio.current_time() + 9)
+    assert exchange.is_silent(anyio.current_time() + 11)

@@ -571,24 +571,6 @@ class TestPatience:
             await until(lambda: desk.cancelled)
             assert (await wire.ask(session, legacy_call("echo", text="x"))).text == "x"
 
-    async def test_a_call_that_is_followed_goes_on(self, desk):
-        """However long it takes, as long as its client is there."""
-        async with serving(desk.server, resume_within=0.3) as connect, connect() as wire:
-            session = await wire.start_session()
-            async with connect() as lost:
-                await lost.send(session, legacy_call("hold", id=9, progress="t", told=True))
-                await lost.head()
-                seen = ids_of(await lost.chunk())
-
-            async with connect() as stream:
-                await open_stream(stream, session, seen[-1])
-                ticks = [await wire.start_session() for _ in range(300)]
-                assert len(ticks) == 300
-                desk.release.set()
-                assert event_of(await stream.chunk())["id"] == 9
-
-        assert desk.cancelled == []
-
     async def test_patience_is_positive(self, desk):
         """A call could not be resumed otherwise."""
         with pytest.raises(ConfigurationError, match="resume_within"):
