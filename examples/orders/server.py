@@ -3,7 +3,7 @@
 Two companies use it. Acme's shop sells: its clerks look after orders and its managers after
 figures. Globex carries the parcels, and is shown where they are and nothing else.
 
-stanchion run examples.orders.server:server
+    stanchion run examples.orders.server:server --transport http
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ from examples.orders.script import SCRIPT
 from stanchion import Outcome
 
 first = SCRIPT["modern"][0]
-sys.exit(main({"modern": [replace(first, outcome=Outcome.TIMEOUT, reads="Nobody")]}))
+sys.exit(main({"modern": [replace(first, outcome=Outcome.TIMEOUT, reads="Nobody", listed=False)]}))
 """
 
 
@@ -479,6 +479,9 @@ class TestProgram:
 
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert ended.stderr == ""
+        for outcome in ("unauthenticated", "denied", "limited", "over_budget", "simulated"):
+            assert ended.stdout.count(f" {outcome} ") >= 2, outcome
+
         assert "modern era" in ended.stdout
         assert "legacy era" in ended.stdout
         assert "All 42 calls went as expected, and the log has one record of each." in ended.stdout
@@ -490,6 +493,7 @@ class TestProgram:
 
         assert ended.returncode == 1
         assert "outcome: ok instead of timeout" in ended.stdout
+        assert "listed: True instead of False" in ended.stdout
         assert "Not as expected." in ended.stdout
 
 
