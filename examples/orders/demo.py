@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,11 +26,13 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
-from stanchion_middleware import production
+from stanchion import META_DRY_RUN
+from stanchion_middleware import META_SIMULATED
 from stanchion_transports import http
 
+from .people import CLERK, PEOPLE, Person
 from .script import NO_ANSWER, SCRIPT, VERSIONS, Era, Row, Script, Step
-from .server import build
+from .server import build, chain
 from .table import print_rows
 from .witness import Sighting, watched
 
@@ -56,24 +59,48 @@ class KeptAside(logging.Handler):
         return [each["outcome"] for each in fields if each.get("method") == "tools/call"]
 
 
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """One person's client.
+
+    Attributes:
+        client: The client.
+        listed: The tools that it was shown.
+    """
+
+    client: Client
+    listed: frozenset[str]
+
+
 @asynccontextmanager
-async def connected(url: str, era: Era) -> AsyncGenerator[Client]:
-    """Connect the official client to *url* and give it once it has agreed on *era*.
+async def connected(url: str, era: Era, caller: Person) -> AsyncGenerator[Connected]:
+    """Connect *caller*'s official client to *url* and give it once it has agreed on *era*.
+
+    Who is not known could not even connect, so such a client connects as a clerk, and changes
+    its token then.
 
     Raises:
         RuntimeError: It has agreed on another version of the protocol.
     """
     # No proxy from the environment: the server is on this machine.
     network = httpx2.AsyncClient(trust_env=False, timeout=PATIENCE)
+    prove(network, caller if caller in PEOPLE else CLERK)
     mode = "legacy" if era == "legacy" else "auto"
     async with network, Client(streamable_http_client(url, http_client=network), mode=mode) as peer:
         if peer.protocol_version != VERSIONS[era]:
             raise RuntimeError(f"the {era} client has agreed on {peer.protocol_version}")
 
-        yield peer
+        listed = frozenset(tool.name for tool in (await peer.list_tools()).tools)
+        prove(network, caller)
+        yield Connected(peer, listed)
 
 
-async def play(era: Era, step: Step, client: Client, sightings: Sightings) -> Row:
+def prove(network: httpx2.AsyncClient, person: Person) -> None:
+    """Have *network* send the token of *person* from now on."""
+    network.headers["Authorization"] = f"Bearer {person.token}"
+
+
+async def play(era: Era, step: Step, peer: Connected, sightings: Sightings) -> Row:
     """Do one step and give what came of it."""
     heard = 0
     read = NO_ANSWER
@@ -88,11 +115,12 @@ async def play(era: Era, step: Step, client: Client, sightings: Sightings) -> Ro
                 scope.cancel()
 
         try:
-            result = await client.call_tool(
+            result = await peer.client.call_tool(
                 step.tool,
                 dict(step.arguments),
                 read_timeout_seconds=PATIENCE,
                 progress_callback=on_progress if step.progress else None,
+                meta={META_DRY_RUN: True} if step.dry_run else None,
             )
             read = words(result)
         except MCPError as error:
@@ -103,27 +131,43 @@ async def play(era: Era, step: Step, client: Client, sightings: Sightings) -> Ro
     with anyio.move_on_after(PATIENCE):
         sighting = await sightings.receive()
 
-    return Row(era, step, read, heard, sighting, milliseconds)
+    return Row(era, step, read, heard, step.tool in peer.listed, sighting, milliseconds)
 
 
 def words(result: CallToolResult) -> str:
-    """Give the text of *result*, marked where the tool failed."""
+    """Give the text of *result*, marked where the tool failed or did not run."""
     text = " ".join(block.text for block in result.content if isinstance(block, TextContent))
-    return f"failed: {text}" if result.is_error else text
+    if result.is_error:
+        return f"failed: {text}"
+
+    return f"simulated: {text}" if (result.meta or {}).get(META_SIMULATED) else text
 
 
 async def perform(script: Script) -> list[Row]:
-    """Serve the example over HTTP, play *script* with a client for each era, and stop serving."""
-    rows: list[Row] = []
+    """Play *script*, era by era, over one database."""
+    with TemporaryDirectory(prefix="orders-") as folder:
+        database = Path(folder) / "orders.sqlite"
+        return [
+            row for era, steps in script.items() for row in await perform_era(era, steps, database)
+        ]
+
+
+async def perform_era(era: Era, steps: Sequence[Step], database: Path) -> list[Row]:
+    """Serve the example over HTTP, play *steps* with a client for each caller, and stop serving.
+
+    Each era has a server of its own, because limits and budgets are kept in its memory.
+    """
     report, sightings = anyio.create_memory_object_stream[Sighting](float("inf"))
-    with TemporaryDirectory(prefix="orders-") as folder, report, sightings:
-        layers = watched(production(), report.send_nowait)
-        server = build(Path(folder) / "orders.sqlite", layers)
+    with report, sightings:
+        server = build(database, watched(chain(), report.send_nowait))
         async with anyio.create_task_group() as group:
             url = await group.start(partial(http.serve, server, host="127.0.0.1", port=0))
-            for era, steps in script.items():
-                async with connected(url, era) as client:
-                    rows += [await play(era, step, client, sightings) for step in steps]
+            async with AsyncExitStack() as clients:
+                peers = {
+                    caller: await clients.enter_async_context(connected(url, era, caller))
+                    for caller in dict.fromkeys(step.caller for step in steps)
+                }
+                rows = [await play(era, step, peers[step.caller], sightings) for step in steps]
 
             group.cancel_scope.cancel()
 

@@ -75,6 +75,15 @@ class OrderDesk:
         except RefundRefused as refused:
             raise ToolError(str(refused)) from None
 
+    async def simulate_refund(
+        self, order_id: OrderId, amount_cents: Annotated[int, Field(ge=1)] | None = None
+    ) -> Order:
+        """Give the order as a refund would leave it, and leave it as it is."""
+        try:
+            return await run_sync(self._store.refunded, order_id, amount_cents)
+        except RefundRefused as refused:
+            raise ToolError(str(refused)) from None
+
     async def import_orders(
         self, call: Call, csv_text: str, pause: Annotated[float, Field(ge=0, le=5)] = 0.0
     ) -> str:

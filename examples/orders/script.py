@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 from stanchion import LATEST_LEGACY_VERSION, LATEST_MODERN_VERSION, Outcome
 
 from .order import Order
+from .people import CARRIER, CLERK, MANAGER, STRANGER, Person
 from .witness import CLIENT, HANDLER, Sighting
 
 Era: TypeAlias = Literal["modern", "legacy"]
@@ -27,6 +28,7 @@ class Step:
 
     Attributes:
         title: What the step shows.
+        caller: Who calls.
         tool: The tool to call.
         arguments: What to send.
         outcome: How the call must end.
@@ -34,9 +36,12 @@ class Step:
         reads: Words that must be in what the client reads.
         progress: How many progress notifications the client must get.
         cancel: Whether the client cancels the call at the first of them.
+        dry_run: Whether the client asks what the call would do.
+        listed: Whether the tool must be among those that the caller is shown.
     """
 
     title: str
+    caller: Person
     tool: str
     arguments: Mapping[str, Any]
     outcome: Outcome
@@ -44,6 +49,8 @@ class Step:
     reads: str
     progress: int = 0
     cancel: bool = False
+    dry_run: bool = False
+    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,7 @@ class Row:
         step: What was done and expected.
         read: What the client read.
         progress: How many progress notifications it got.
+        listed: Whether the tool was among those that it was shown.
         sighting: What the chain did, or None if the call never reached it.
         milliseconds: How long the client waited.
     """
@@ -63,6 +71,7 @@ class Row:
     step: Step
     read: str
     progress: int
+    listed: bool
     sighting: Sighting | None
     milliseconds: float
 
@@ -77,6 +86,7 @@ class Row:
             ("outcome", self.step.outcome, seen.outcome),
             ("decided by", self.step.decided_by, seen.decided_by),
             ("progress", self.step.progress, self.progress),
+            ("listed", self.step.listed, self.listed),
         ]
         wrong = [
             f"{what}: {actual} instead of {expected}"
@@ -98,29 +108,70 @@ def steps(*, paid: str, refunded: str, new: int, count: int) -> list[Step]:
         new: The number of the first order to import; 60 numbers from there must be free.
         count: How many orders there are at the end: the cancelled import leaves ten of its own.
     """
-    return [*_good(paid, new), *_refused(refunded), *_faulty(new + 30, count)]
+    return [
+        *_good(paid, new),
+        *_refused(refunded),
+        *_decided(),
+        *_faulty(new + 30, count),
+    ]
 
 
 def _good(paid: str, new: int) -> list[Step]:
-    first = {"order_id": "OD-1001"}
+    first, order = {"order_id": "OD-1001"}, {"order_id": paid}
     shipped = {"status": "shipped", "limit": 2}
     slow = {"csv_text": some_orders(new, 30), "pause": 0.02}
+    would = f'simulated: {{"id":"{paid}"'
     return [
-        Step("a good call", "find_order", first, Outcome.OK, HANDLER, "Priya Nair"),
-        Step("a page", "list_orders", shipped, Outcome.OK, HANDLER, '"status":"shipped"'),
-        Step("a sync tool", "export_report", {}, Outcome.OK, HANDLER, "delivered,"),
-        Step("a change", "refund", {"order_id": paid}, Outcome.OK, HANDLER, '"refunded"'),
-        Step("progress", "import_orders", slow, Outcome.OK, HANDLER, "30 of 30", progress=3),
+        Step("a good call", CLERK, "find_order", first, Outcome.OK, HANDLER, "Priya Nair"),
+        Step("a page", CLERK, "list_orders", shipped, Outcome.OK, HANDLER, '"status":"shipped"'),
+        Step("a sync tool", MANAGER, "export_report", {}, Outcome.OK, HANDLER, "delivered,"),
+        Step(
+            "a dry run",
+            CLERK,
+            "refund",
+            order,
+            Outcome.SIMULATED,
+            "simulation",
+            would,
+            dry_run=True,
+        ),
+        Step("a change", CLERK, "refund", order, Outcome.OK, HANDLER, '"refunded"'),
+        Step("progress", MANAGER, "import_orders", slow, Outcome.OK, HANDLER, "30 of 30", 3),
     ]
 
 
 def _refused(refunded: str) -> list[Step]:
     again = {"order_id": refunded}
     wrong = {"status": "lost", "limit": 500}
+    failed, invalid = Outcome.TOOL_ERROR, Outcome.INVALID
+    name = "drop_orders"
+    unknown = f"Unknown tool: {name}"
     return [
-        Step("the tool says no", "refund", again, Outcome.TOOL_ERROR, HANDLER, "is refunded;"),
-        Step("bad arguments", "list_orders", wrong, Outcome.INVALID, "validation", "/limit"),
-        Step("an unknown tool", "drop_orders", {}, Outcome.INVALID, HANDLER, "Unknown tool"),
+        Step("the tool says no", CLERK, "refund", again, failed, HANDLER, "is refunded;"),
+        Step("bad arguments", CLERK, "list_orders", wrong, invalid, "validation", "/limit"),
+        Step("an unknown tool", MANAGER, name, {}, invalid, HANDLER, unknown, listed=False),
+    ]
+
+
+def _decided() -> list[Step]:
+    """Give the steps in which it matters who calls, how often and for how much.
+
+    The manager has paid for one report before; a month's money is enough for two.
+    """
+    found, parcel = {"order_id": "OD-1001"}, {"order_id": "OD-1039"}
+    track, way = "track_parcel", "on its way"
+    nobody, denied = Outcome.UNAUTHENTICATED, Outcome.DENIED
+    limited, over = Outcome.LIMITED, Outcome.OVER_BUDGET
+    tenants, unknown = "multi_tenant", "Unknown tool: "
+    return [
+        Step("a bad token", STRANGER, "find_order", found, nobody, "auth", "error 401"),
+        Step("no role", CLERK, "run_old_report", {}, denied, "rbac", unknown, listed=False),
+        Step("not its tool", CARRIER, "refund", found, denied, tenants, unknown, listed=False),
+        Step("one of two", CARRIER, track, parcel, Outcome.OK, HANDLER, way),
+        Step("two a minute", CARRIER, track, parcel, Outcome.OK, HANDLER, way),
+        Step("once too often", CARRIER, track, parcel, limited, "rate_limit", "error 429: limited"),
+        Step("the right role", MANAGER, "export_report", {}, Outcome.OK, HANDLER, "delivered,"),
+        Step("too dear", MANAGER, "export_report", {}, over, "cost", "error 429: over_budget"),
     ]
 
 
@@ -128,10 +179,12 @@ def _faulty(new: int, count: int) -> list[Step]:
     lost = {"order_id": "OD-1001"}
     endless = {"csv_text": some_orders(new, 30), "pause": 5}
     bad, good = {"options": ["--help"]}, {"options": ["--count"]}
+    crashed, crash = Outcome.CRASHED, "Internal error"
     return [
-        Step("a slow call", "track_parcel", lost, Outcome.TIMEOUT, "sandbox", "after 0.5 s"),
+        Step("a slow call", CLERK, "track_parcel", lost, Outcome.TIMEOUT, "sandbox", "after 0.5 s"),
         Step(
             "the client cancels",
+            MANAGER,
             "import_orders",
             endless,
             Outcome.CANCELLED,
@@ -140,8 +193,8 @@ def _faulty(new: int, count: int) -> list[Step]:
             progress=1,
             cancel=True,
         ),
-        Step("SystemExit", "run_old_report", bad, Outcome.CRASHED, "recovery", "Internal error"),
-        Step("still there", "run_old_report", good, Outcome.OK, HANDLER, str(count)),
+        Step("SystemExit", MANAGER, "run_old_report", bad, crashed, "recovery", crash),
+        Step("still there", MANAGER, "run_old_report", good, Outcome.OK, HANDLER, str(count)),
     ]
 
 

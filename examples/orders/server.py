@@ -1,6 +1,9 @@
 """The order desk as a server: its tools, what each asks of the chain, and the chain.
 
-stanchion run examples.orders.server:server
+Two companies use it. Acme's shop sells: its clerks look after orders and its managers after
+figures. Globex carries the parcels, and is shown where they are and nothing else.
+
+    stanchion run examples.orders.server:server --transport http
 """
 
 from __future__ import annotations
@@ -8,19 +11,53 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from anyio.to_thread import run_sync
 
-from stanchion import AnyLayer, Server
-from stanchion_middleware import production
+from stanchion import AnyLayer, Middleware, Server
+from stanchion_middleware import (
+    RBAC,
+    Auth,
+    Budget,
+    CostTracking,
+    MultiTenant,
+    RateLimit,
+    Rule,
+    Simulation,
+    StaticTenants,
+    production,
+)
 
 from .desk import OrderDesk
+from .people import VERIFIER, OwnUser
 from .store import Store
 
 READS = {"readOnlyHint": True, "openWorldHint": False}
 ADDS = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True}
 DESTROYS = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False}
+
+CLERKS = frozenset({"clerk"})
+MANAGERS = frozenset({"manager"})
+
+TENANTS = {"acme": {}, "globex": {"tools": ["track_parcel"]}}
+
+
+def chain() -> list[Middleware]:
+    """Make the recommended chain with all that decides: who, for whom, what, how often, how dear.
+
+    Everything is kept in memory, so it begins anew with the process.
+    """
+    return production(
+        auth=Auth(VERIFIER, OwnUser()),
+        multi_tenant=MultiTenant(StaticTenants(TENANTS)),
+        # Without roles= of its own a tool, or a name that no tool has, is a manager's.
+        rbac=RBAC([Rule("manager", method="tools/call")], hierarchy={"manager": ["clerk"]}),
+        rate_limit=RateLimit(),
+        cost=CostTracking([Budget("1 EUR/month", per="principal")]),
+        simulation=Simulation(),
+    )
 
 
 class OrderServer(Server):
@@ -48,20 +85,26 @@ def build(database: Path, layers: Sequence[AnyLayer] | None = None) -> Server:
 
     Args:
         database: The SQLite file.
-        layers: The chain, outermost first; the recommended one if left out.
+        layers: The chain, outermost first; `chain()` if left out.
     """
     store = Store(database)
     desk = OrderDesk(store)
-    server = OrderServer(store, production() if layers is None else layers)
+    server = OrderServer(store, chain() if layers is None else layers)
 
-    server.tool(title="Find an order", annotations=READS)(desk.find_order)
-    server.tool(title="List orders", annotations=READS)(desk.list_orders)
-    server.tool(title="Report turnover", annotations=READS)(desk.export_report)
-    server.tool(title="Refund an order", annotations=DESTROYS, timeout=5)(desk.refund)
-    server.tool(title="Import orders", annotations=ADDS, timeout=60)(desk.import_orders)
-    # A carrier that does not answer must not hold up the desk.
-    server.tool(title="Track a parcel", annotations=READS, timeout=0.5)(desk.track_parcel)
-    server.tool(title="Old report", annotations=READS)(desk.run_old_report)
+    clerks, managers = partial(server.tool, roles=CLERKS), partial(server.tool, roles=MANAGERS)
+    clerks(title="Find an order", annotations=READS)(desk.find_order)
+    clerks(title="List orders", annotations=READS)(desk.list_orders)
+    refund = clerks(
+        title="Refund an order", annotations=DESTROYS, timeout=5, dry_run=desk.simulate_refund
+    )
+    refund(desk.refund)
+    # A carrier that does not answer must not hold up the desk, nor be asked all the time.
+    track = clerks(title="Track a parcel", annotations=READS, timeout=0.5, rate="2/minute")
+    track(desk.track_parcel)
+    managers(title="Import orders", annotations=ADDS, timeout=60)(desk.import_orders)
+    # It reads every order there is.
+    managers(title="Report turnover", annotations=READS, price="0.50 EUR")(desk.export_report)
+    managers(title="Old report", annotations=READS)(desk.run_old_report)
     return server
 
 

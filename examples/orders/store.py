@@ -97,30 +97,21 @@ class Store:
                 the amount is left.
         """
         with self._transaction(writes=True) as connection:
-            order = _find(connection, order_id)
-            if order is None:
-                raise RefundRefused(f"There is no order {order_id}.")
-
-            if order.status not in REFUNDABLE:
-                raise RefundRefused(
-                    f"Order {order_id} is {order.status}; only paid, shipped and delivered "
-                    "orders can be refunded."
-                )
-
-            left = order.amount_cents - order.refunded_cents
-            amount = left if amount_cents is None else amount_cents
-            if amount > left:
-                raise RefundRefused(
-                    f"Order {order_id} has {left} cents left to refund, not {amount}."
-                )
-
-            order.refunded_cents += amount
-            order.status = Status.REFUNDED if amount == left else order.status
+            order = _refunded(connection, order_id, amount_cents)
             connection.execute(
                 "UPDATE orders SET refunded_cents = ?, status = ? WHERE id = ?",
                 (order.refunded_cents, order.status, order.id),
             )
             return order
+
+    def refunded(self, order_id: str, amount_cents: int | None) -> Order:
+        """Give the order as `refund` would, and change nothing.
+
+        Raises:
+            RefundRefused: As `refund` does.
+        """
+        with self._transaction() as connection:
+            return _refunded(connection, order_id, amount_cents)
 
     def add(self, orders: Iterable[Order]) -> int:
         """Add *orders* in one transaction and say how many; ids that exist are left as they are."""
@@ -153,6 +144,27 @@ class Store:
 def _find(connection: sqlite3.Connection, order_id: str) -> Order | None:
     row = connection.execute("SELECT * FROM orders WHERE id = ?", (order_id,)).fetchone()
     return None if row is None else Order.model_validate(dict(row))
+
+
+def _refunded(connection: sqlite3.Connection, order_id: str, amount_cents: int | None) -> Order:
+    order = _find(connection, order_id)
+    if order is None:
+        raise RefundRefused(f"There is no order {order_id}.")
+
+    if order.status not in REFUNDABLE:
+        raise RefundRefused(
+            f"Order {order_id} is {order.status}; only paid, shipped and delivered "
+            "orders can be refunded."
+        )
+
+    left = order.amount_cents - order.refunded_cents
+    amount = left if amount_cents is None else amount_cents
+    if amount > left:
+        raise RefundRefused(f"Order {order_id} has {left} cents left to refund, not {amount}.")
+
+    order.refunded_cents += amount
+    order.status = Status.REFUNDED if amount == left else order.status
+    return order
 
 
 def _insert(connection: sqlite3.Connection, orders: Iterable[Order]) -> int:

@@ -65,19 +65,23 @@ def print_rows(rows: Sequence[Row], *, logged: Sequence[str]) -> int:
 
 def _table(title: str, rows: Sequence[Row], *, wide: bool) -> Table:
     table = Table(title=title, title_style="bold", title_justify="left", expand=True)
-    table.add_column("step", ratio=4)
-    table.add_column("sent", ratio=7, overflow="fold")
+    table.add_column("step", ratio=5)
+    table.add_column("who", no_wrap=True)
+    table.add_column("sent", ratio=8, overflow="fold")
     if wide:
         table.add_column("the client read", ratio=8, overflow="fold")
 
-    table.add_column("each layer gave, inside out", ratio=5, overflow="fold")
+    table.add_column("each layer gave, inside out", ratio=6, overflow="fold")
     table.add_column("outcome", no_wrap=True)
     table.add_column("decided by", no_wrap=True)
     table.add_column("ms", justify="right", no_wrap=True)
     for row in rows:
         sent = f"{row.step.tool}({_arguments(row.step.arguments)})"
+        if row.step.dry_run:
+            sent = f"dry run: {sent}"
+
         read = [_short(" ".join(row.read.split()), MAX_READ)] if wide else []
-        cells = [row.step.title, _short(sent, MAX_SENT), *read, *_seen(row)]
+        cells = [row.step.title, str(row.step.caller), _short(sent, MAX_SENT), *read, *_seen(row)]
         table.add_row(*map(escape, cells), style="red" if row.differences() else None)
 
     return table

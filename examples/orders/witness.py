@@ -13,6 +13,7 @@ from time import perf_counter
 from stanchion import (
     AnyLayer,
     Call,
+    Identifies,
     Middleware,
     Next,
     Outcome,
@@ -147,6 +148,16 @@ class Witness(Middleware):
             await self._layer.__aexit__(*raised)
 
 
+class IdentifyingWitness(Witness):
+    """Watches the layer that finds who calls, and has the transport ask that layer."""
+
+    def __init__(self, layer: AnyLayer, report: Report | None) -> None:
+        super().__init__(layer, report)
+        if isinstance(layer, Identifies):
+            self.credential_fields = layer.credential_fields
+            self.identify = layer.identify
+
+
 async def pass_on(next: Next) -> Result:
     """Stand innermost and pass on, so that a witness sees what the handler itself gives."""
     return await next()
@@ -161,11 +172,14 @@ def watched(layers: Iterable[AnyLayer], report: Report) -> list[AnyLayer]:
 def _witness(layer: AnyLayer, report: Report | None) -> Witness:
     """Make a witness that is to order rules and policies what *layer* is."""
     declared = layer if isinstance(layer, Middleware) else Middleware()
+    kind = IdentifyingWitness if isinstance(layer, Identifies) else Witness
 
-    class StandIn(Witness):
+    class StandIn(kind):
         name = HANDLER if layer is pass_on else layer_name(layer)
         methods = declared.methods
         policies = declared.policies
         order = declared.order
+        simulates = declared.simulates
+        documents = declared.documents
 
     return StandIn(layer, report)

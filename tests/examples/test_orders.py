@@ -12,15 +12,19 @@ import anyio
 import pytest
 
 from examples.orders.order import MalformedOrders, Order, read_orders
+from examples.orders.people import CARRIER, CLERK, MANAGER, PEOPLE, STRANGER
 from examples.orders.script import some_orders
-from examples.orders.server import build
+from examples.orders.server import build, chain
 from examples.orders.store import SHIPPED_ORDERS, RefundRefused, Store
 from examples.orders.witness import watched
-from stanchion import Outcome, Server
-from stanchion_middleware import production
-from stanchion_testing import connect
+from stanchion import Outcome, Server, Unauthenticated
+from stanchion_testing import PeerError, connect
 
 ROOT = Path(__file__).parents[2]
+
+MARA = MANAGER.principal
+CLERKS_TOOLS = {"find_order", "list_orders", "refund", "track_parcel"}
+DRY = {"io.stanchion/dryRun": True}
 
 BROKEN_DEMO = """
 import sys
@@ -30,7 +34,7 @@ from examples.orders.script import SCRIPT
 from stanchion import Outcome
 
 first = SCRIPT["modern"][0]
-sys.exit(main({"modern": [replace(first, outcome=Outcome.TIMEOUT, reads="Nobody")]}))
+sys.exit(main({"modern": [replace(first, outcome=Outcome.TIMEOUT, reads="Nobody", listed=False)]}))
 """
 
 
@@ -57,7 +61,7 @@ def store(database):
 class TestTools:
     async def test_find_order_gives_the_order_as_structure_and_text(self, database, era):
         """An order comes structured, and as the same JSON in text."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             answer = await peer.call_tool("find_order", {"order_id": "OD-1001"})
 
         assert not answer.is_error
@@ -66,7 +70,7 @@ class TestTools:
 
     async def test_find_order_says_in_its_own_words_that_there_is_none(self, database, era):
         """An id that is well-formed and unknown is the tool's own failure."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             answer = await peer.call_tool("find_order", {"order_id": "OD-9999"})
 
         assert answer.is_error
@@ -75,7 +79,7 @@ class TestTools:
     async def test_list_orders_pages_through_one_status(self, database, era):
         """Pages of one status join into all orders of that status, none twice."""
         seen = []
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             while True:
                 arguments = {"status": "cancelled", "offset": len(seen), "limit": 4}
                 page = (await peer.call_tool("list_orders", arguments)).structured
@@ -90,7 +94,7 @@ class TestTools:
 
     async def test_list_orders_gives_twenty_of_all_by_default(self, database, era):
         """Without arguments the first twenty of all sixty orders come."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             page = (await peer.call_tool("list_orders")).structured
 
         assert (page["total"], page["offset"], len(page["orders"])) == (60, 0, 20)
@@ -108,7 +112,7 @@ class TestTools:
         self, database, era, arguments, pointer
     ):
         """A fault in the arguments is named by its place."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             answer = await peer.call_tool("list_orders", arguments)
 
         assert answer.is_error
@@ -116,7 +120,7 @@ class TestTools:
 
     async def test_refund_pays_back_in_parts_until_nothing_is_left(self, database, era):
         """A part leaves the status, the rest makes the order refunded, and then it ends."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             part = await peer.call_tool("refund", {"order_id": "OD-1005", "amount_cents": 300})
             rest = await peer.call_tool("refund", {"order_id": "OD-1005"})
             again = await peer.call_tool("refund", {"order_id": "OD-1005"})
@@ -130,7 +134,7 @@ class TestTools:
 
     async def test_refund_refuses_more_than_is_left(self, database, era):
         """Too large an amount changes nothing and is refused in the tool's words."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             answer = await peer.call_tool("refund", {"order_id": "OD-1005", "amount_cents": 3301})
             found = await peer.call_tool("find_order", {"order_id": "OD-1005"})
 
@@ -141,7 +145,7 @@ class TestTools:
     async def test_refunds_side_by_side_pay_once(self, database, era):
         """Of many full refunds of one order at the same time, one is made."""
         server = build(database)
-        async with connect(server, era=era) as peer:
+        async with connect(server, era=era, principal=MARA) as peer:
             params = {"name": "refund", "arguments": {"order_id": "OD-1005"}}
             ids = [await peer.start("tools/call", params) for _ in range(8)]
             answers = [(await peer.answer(id))["result"] for id in ids]
@@ -150,7 +154,7 @@ class TestTools:
 
     async def test_import_orders_reports_each_batch(self, database, era):
         """Progress rises batch by batch up to the number of orders."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             answer = await peer.call_tool(
                 "import_orders", {"csv_text": some_orders(2001, 25)}, meta={"progressToken": "p"}
             )
@@ -169,7 +173,7 @@ class TestTools:
     async def test_import_orders_leaves_what_exists(self, database, era):
         """The same text a second time adds nothing, and does not undo a refund."""
         text = SHIPPED_ORDERS.read_text(encoding="utf-8")
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             await peer.call_tool("refund", {"order_id": "OD-1005"})
             answer = await peer.call_tool("import_orders", {"csv_text": text})
             found = await peer.call_tool("find_order", {"order_id": "OD-1005"})
@@ -180,7 +184,7 @@ class TestTools:
     async def test_import_orders_names_the_line_that_is_wrong(self, database, era):
         """One bad line and nothing is imported."""
         text = some_orders(2001, 3).replace("OD-2002,", "2002,")
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             answer = await peer.call_tool("import_orders", {"csv_text": text})
             page = (await peer.call_tool("list_orders")).structured
 
@@ -190,7 +194,7 @@ class TestTools:
 
     async def test_export_report_sums_up_from_a_day_on(self, database, era):
         """The sync tool counts all orders, or those from a day on."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             everything = await peer.call_tool("export_report")
             nothing = await peer.call_tool("export_report", {"since": "2030-01-01"})
 
@@ -209,14 +213,14 @@ class TestTools:
     )
     async def test_track_parcel_gives_the_carriers_answer(self, database, era, order_id, words):
         """The carrier says where the parcel is, if there is one."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             answer = await peer.call_tool("track_parcel", {"order_id": order_id})
 
         assert answer.text == words
 
     async def test_an_old_script_that_exits_does_not_end_the_server(self, database, era):
         """`SystemExit` in a tool is an answer without details, and the next call works."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             crashed = await peer.call_tool("run_old_report", {"options": ["--help"]})
             alive = await peer.call_tool("run_old_report", {"options": ["--count"]})
 
@@ -227,7 +231,7 @@ class TestTools:
 
     async def test_an_unknown_tool_is_an_error_of_the_protocol(self, database, era):
         """A name that nothing has is refused as the specification says."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             id = await peer.start("tools/call", {"name": "drop_orders", "arguments": {}})
             answer = await peer.answer(id)
 
@@ -235,7 +239,7 @@ class TestTools:
 
     async def test_the_list_tells_the_model_what_the_docstrings_tell(self, database, era):
         """Descriptions, titles and hints reach the client; the injected call does not."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             tools = {tool["name"]: tool for tool in await peer.list_tools()}
 
         assert len(tools) == 7
@@ -248,6 +252,96 @@ class TestTools:
             assert all("description" in each for each in tool["inputSchema"]["properties"].values())
 
 
+class TestRules:
+    @pytest.mark.parametrize(
+        ("person", "tools"),
+        [
+            (MANAGER, {*CLERKS_TOOLS, "export_report", "import_orders", "run_old_report"}),
+            (CLERK, CLERKS_TOOLS),
+            (CARRIER, {"track_parcel"}),
+        ],
+        ids=["manager", "clerk", "carrier"],
+    )
+    async def test_each_person_is_shown_what_it_may_call_and_nothing_else(
+        self, database, era, person, tools
+    ):
+        """Role and tenant decide; what is not listed is answered as what does not exist."""
+        async with connect(build(database), era=era, principal=MARA) as peer:
+            every = {tool["name"] for tool in await peer.list_tools()}
+
+        async with connect(build(database), era=era, principal=person.principal) as peer:
+            assert {tool["name"] for tool in await peer.list_tools()} == tools
+            for name in every - tools:
+                with pytest.raises(PeerError, match=f"Unknown tool: {name}"):
+                    await peer.call_tool(name, {})
+
+    async def test_who_proves_nothing_is_refused(self, database, era):
+        """The modern client's call is refused, and the legacy one's handshake."""
+        with pytest.raises(PeerError, match="unauthenticated: Credentials are required"):
+            async with connect(build(database), era=era) as peer:
+                await peer.call_tool("find_order", {"order_id": "OD-1001"})
+
+    async def test_a_dry_run_tells_the_refund_and_makes_none(self, database, era):
+        """The simulator gives what the refund gives then; the order stays as it is until then."""
+        arguments = {"order_id": "OD-1005", "amount_cents": 300}
+        async with connect(build(database), era=era, principal=CLERK.principal) as peer:
+            before = await peer.call_tool("find_order", {"order_id": "OD-1005"})
+            simulated = await peer.call_tool("refund", arguments, meta=DRY)
+            after = await peer.call_tool("find_order", {"order_id": "OD-1005"})
+            real = await peer.call_tool("refund", arguments)
+
+        assert after.structured == before.structured
+        assert simulated.structured == real.structured
+        assert simulated.structured["refunded_cents"] == 300
+
+    async def test_a_dry_run_tells_that_the_refund_would_be_refused(self, database, era):
+        """In the words of the refund itself."""
+        arguments = {"order_id": "OD-1005", "amount_cents": 3301}
+        async with connect(build(database), era=era, principal=CLERK.principal) as peer:
+            simulated = await peer.call_tool("refund", arguments, meta=DRY)
+
+        assert simulated.is_error
+        assert simulated.text == "Order OD-1005 has 3300 cents left to refund, not 3301."
+
+    async def test_a_carrier_is_asked_twice_a_minute_by_each(self, database, era):
+        """The third question of one caller is refused, and the first of another is not."""
+        parcel = {"order_id": "OD-1039"}
+        server = build(database)
+        async with server:
+            async with connect(server, era=era, principal=CARRIER.principal) as peer:
+                for _ in range(2):
+                    assert not (await peer.call_tool("track_parcel", parcel)).is_error
+
+                with pytest.raises(PeerError, match="limited: over the limit of 2 in 60 s"):
+                    await peer.call_tool("track_parcel", parcel)
+
+            async with connect(server, era=era, principal=CLERK.principal) as peer:
+                assert not (await peer.call_tool("track_parcel", parcel)).is_error
+
+    async def test_a_months_money_is_enough_for_two_reports(self, database, era):
+        """The third is over the budget; what has no price goes on."""
+        async with connect(build(database), era=era, principal=MARA) as peer:
+            for _ in range(2):
+                assert not (await peer.call_tool("export_report")).is_error
+
+            with pytest.raises(PeerError, match="over_budget: the budget 'EUR/month/principal'"):
+                await peer.call_tool("export_report")
+
+            assert not (await peer.call_tool("list_orders")).is_error
+
+    async def test_tokens_prove_who_is_known_and_stdio_is_the_managers(self):
+        """Over HTTP by token alone; over stdio it is the user's own process."""
+        auth = next(layer for layer in chain() if layer.name == "auth")
+        for person in PEOPLE:
+            shown = {"authorization": f"Bearer {person.token}"}
+            assert await auth.identify("http", shown, None) == person.principal
+
+        assert await auth.identify("stdio", {}, None) == MARA
+        for headers in ({}, {"authorization": f"Bearer {STRANGER.token}"}):
+            with pytest.raises(Unauthenticated):
+                await auth.identify("http", headers, None)
+
+
 class TestTime:
     @pytest.fixture
     def anyio_backend(self, jumping_time):
@@ -256,7 +350,7 @@ class TestTime:
 
     async def test_a_carrier_that_never_answers_times_out(self, database, era):
         """The tool's own limit ends the wait, and the answer names layer and limit."""
-        async with connect(build(database), era=era) as peer:
+        async with connect(build(database), era=era, principal=MARA) as peer:
             answer = await peer.call_tool("track_parcel", {"order_id": "OD-1001"})
 
         assert answer.is_error
@@ -267,8 +361,8 @@ class TestWitness:
     async def test_a_cancelled_import_is_the_clients_decision(self, database, era):
         """No answer comes, the finished batch stays, and nobody but the client decided."""
         seen = []
-        server = build(database, watched(production(), seen.append))
-        async with connect(server, era=era) as peer:
+        server = build(database, watched(chain(), seen.append))
+        async with connect(server, era=era, principal=MARA) as peer:
             id = await peer.start(
                 "tools/call",
                 {
@@ -304,8 +398,8 @@ class TestWitness:
     ):
         """The witness names the layer that made the outcome which the caller met."""
         seen = []
-        server = build(database, watched(production(), seen.append))
-        async with connect(server, era=era) as peer:
+        server = build(database, watched(chain(), seen.append))
+        async with connect(server, era=era, principal=MARA) as peer:
             await peer.call_tool(tool, arguments)
 
         [sighting] = seen
@@ -315,8 +409,8 @@ class TestWitness:
     async def test_watching_changes_no_answer(self, database, era):
         """With and without witnesses the tools are listed and answer alike."""
         answers = []
-        for layers in (production(), watched(production(), lambda sighting: None)):
-            async with connect(build(database, layers), era=era) as peer:
+        for layers in (chain(), watched(chain(), lambda sighting: None)):
+            async with connect(build(database, layers), era=era, principal=MARA) as peer:
                 answer = await peer.call_tool("find_order", {"order_id": "OD-1001"})
                 answers.append((await peer.list_tools(), answer.wire["content"]))
 
@@ -385,9 +479,12 @@ class TestProgram:
 
         assert ended.returncode == 0, ended.stdout + ended.stderr
         assert ended.stderr == ""
+        for outcome in ("unauthenticated", "denied", "limited", "over_budget", "simulated"):
+            assert ended.stdout.count(f" {outcome} ") >= 2, outcome
+
         assert "modern era" in ended.stdout
         assert "legacy era" in ended.stdout
-        assert "All 24 calls went as expected, and the log has one record of each." in ended.stdout
+        assert "All 42 calls went as expected, and the log has one record of each." in ended.stdout
         assert list(tmp_path.iterdir()) == []
 
     def test_the_demo_fails_where_something_differs(self, tmp_path):
@@ -396,6 +493,7 @@ class TestProgram:
 
         assert ended.returncode == 1
         assert "outcome: ok instead of timeout" in ended.stdout
+        assert "listed: True instead of False" in ended.stdout
         assert "Not as expected." in ended.stdout
 
 

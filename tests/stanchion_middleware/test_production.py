@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from itertools import combinations
 
 import anyio
 import orjson
@@ -14,14 +15,46 @@ from stanchion import (
     Connection,
     Crashed,
     Denied,
+    Principal,
     Server,
     ToolError,
     ToolResult,
     Unavailable,
     layer_name,
 )
-from stanchion_middleware import Logging, Recovery, Sandbox, Validation, production
+from stanchion_middleware import (
+    RBAC,
+    Auth,
+    CostTracking,
+    Logging,
+    MultiTenant,
+    RateLimit,
+    Recovery,
+    Rule,
+    Sandbox,
+    Simulation,
+    StaticTenants,
+    Validation,
+    production,
+)
 from stanchion_testing import PeerError, connect
+
+ADA = Principal("ada", roles=frozenset({"clerk"}), tenant="acme")
+
+DECIDING = {
+    "auth": Auth,
+    "multi_tenant": lambda: MultiTenant(StaticTenants({"acme": {}})),
+    "rbac": lambda: RBAC([Rule("clerk", "add")]),
+    "rate_limit": RateLimit,
+    "cost": CostTracking,
+    "simulation": Simulation,
+}
+"""The layers that stand in the chain only where they are given."""
+
+RECOMMENDED = [
+    "recovery", "logging", "auth", "multi_tenant", "rbac", "rate_limit", "cost", "validation",
+    "simulation", "sandbox",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +81,34 @@ def test_each_layer_can_be_replaced():
     assert given_layers == production(
         recovery=recovery, logging=log, validation=validation, sandbox=sandbox
     )
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [set(names) for count in range(7) for names in combinations(DECIDING, count)],
+    ids=lambda chosen: "+".join(sorted(chosen)) or "none",
+)
+async def test_whatever_is_chosen_stands_in_order_starts_and_serves(chosen):
+    """Of the six, those that are given stand where the order rules have them, and no others."""
+    layers = production(**{name: DECIDING[name]() for name in chosen})
+    server = Server("test", middleware=layers)
+
+    @server.tool
+    async def add(a: int, b: int) -> int:
+        return a + b
+
+    assert [layer_name(layer) for layer in layers] == [
+        name for name in RECOMMENDED if name in chosen or name not in DECIDING
+    ]
+    async with connect(server, principal=ADA) as peer:
+        assert (await peer.call_tool("add", {"a": 1, "b": 2})).structured == {"result": 3}
+
+
+def test_a_layer_that_is_given_is_the_one_that_stands():
+    """Each of the six by itself, as it was made."""
+    for name, make in DECIDING.items():
+        layer = make()
+        assert [each for each in production(**{name: layer}) if each.name == name] == [layer]
 
 
 def test_each_chain_is_new():
