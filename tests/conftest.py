@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, settings
 
 from stanchion_testing import jumping_backend
 
-from .services import postgres_url, redis_url
+from .services import own_redis, postgres_url, redis_url
 
-__all__ = ["postgres_url", "redis_url"]
+__all__ = ["own_redis", "postgres_url", "redis_url"]
 
 # How long generated input takes says nothing of the code, and much of the machine.
 settings.register_profile("stanchion", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -30,11 +30,12 @@ from stanchion import (
 
 from .costs.accounts import Accounts, Tab, to_reserve
 from .costs.amount import sum_into
+from .costs.arrears import logger
 from .costs.budget import CALLS, MAX_BUDGETS, Budget
 from .costs.memory import MemoryCosts
 from .costs.price import PricePolicy, ReservePolicy, Tariff
 from .costs.store import Bill, CostStore, Hold
-from .costs.till import OnAlert, Till, logger, tell
+from .costs.till import OnAlert, Till
 from .reporting import report_failure
 
 FREE_OUTCOMES: Final = frozenset({Outcome.SIMULATED, Outcome.INPUT_REQUIRED})
@@ -99,7 +100,9 @@ class CostTracking(Middleware):
             charge_cached: Whether one has it that was served from a cache, which says so by
                 `SERVED_FROM_CACHE` in the call's state.
             fail: What becomes of calls that cost while the store is away: `closed` refuses
-                them, `open` lets them run. What could not be settled is lost, and counted.
+                them, `open` lets them run. What could not be settled is kept in memory, 10,000
+                calls at most, and settled behind the next call that the store takes, or when the
+                server stops. What is given up is logged, each call with all that it costs.
             hold: Seconds after which a reservation is given up that nobody settled, because its
                 process has died, more than 0. A call that runs longer is settled all the same.
             patience: Seconds that a store has for one answer, more than 0.
@@ -118,13 +121,12 @@ class CostTracking(Middleware):
             raise ConfigurationError("fail is 'closed' or 'open', hold and patience are positive")
 
         self.store = store or MemoryCosts()
-        self._till = Till(self.store, fail, patience)
+        self._till = Till(self.store, fail, patience, on_alert)
         self._accounts = Accounts(budgets, closed=fail == "closed")
         self._counts_calls = any(budget.unit == CALLS for budget in budgets)
         self._charge_failed = charge_failed
         self._charge_cached = charge_cached
         self._hold = hold
-        self._on_alert = on_alert
         self._clock = clock
         self._tariffs: WeakKeyDictionary[Target, Tariff] = WeakKeyDictionary()
 
@@ -178,7 +180,8 @@ class CostTracking(Middleware):
         return await self.store.__aenter__()
 
     async def __aexit__(self, *raised: object) -> None:
-        """Close the store."""
+        """Settle what the store did not take, and close it."""
+        await self._till.close()
         await self.store.__aexit__(*raised)
 
     async def _open(self, call: Call, tariff: Tariff) -> Tab:
@@ -230,10 +233,7 @@ class CostTracking(Middleware):
 
             return
 
-        totals = await self._till.settle(Bill(tab.id, tab.at, charges, entries))
-        on_alert = self._on_alert
-        if on_alert and totals and (alerts := account.crossed(charges, totals)):
-            await tell(on_alert, alerts)
+        await self._till.settle(Bill(tab.id, tab.at, charges, entries), account)
 
     def _is_priced(self, call: Call, result: Result | None, error: BaseException | None) -> bool:
         if error is not None:

@@ -194,7 +194,7 @@ ERRORS = [
     error=st.sampled_from(ERRORS),
     backend=st.sampled_from(["asyncio", "trio"]),
 )
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 def test_whichever_layer_raises_all_layers_around_it_clean_up_once(
     count, place, after, error, backend
 ):

@@ -545,6 +545,7 @@ async def test_a_tenant_whose_rates_cannot_be_read_is_refused(rates, caplog):
         assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # dear, and the same on all
 async def test_a_tenants_rates_are_compiled_once_and_kept_within_bounds(caplog):
     """A flood of tenants leaves a bounded number of plans; unknown names are told once."""
     layer = RateLimit(Policy("few", "2/hour"))

@@ -12,9 +12,9 @@ from stanchion import Call, ConfigurationError, Target, Unavailable
 from ..reporting import report_failure
 from .account import Account
 from .amount import add
+from .arrears import logger
 from .budget import Budget, tenant_budgets
 from .price import Tariff
-from .till import logger
 
 MAX_ACCOUNTS: Final = 4096
 """Accounts that are kept ready."""

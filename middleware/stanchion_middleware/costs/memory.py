@@ -9,16 +9,21 @@ from typing import ClassVar, Final
 from stanchion import ConfigurationError, Unavailable
 
 from .amount import MAX_MINOR
-from .store import HOLD_LIMIT, KEPT_LINES, Bill, Charge, CostEntry, CostRow, CostStore, Hold
-
-OTHERS: Final = "…"
-"""What stands in a report for those of whom there were too many to tell apart."""
+from .store import (
+    HOLD_LIMIT,
+    KEPT_LINES,
+    MAX_UNITS,
+    OTHERS,
+    Bill,
+    Charge,
+    CostEntry,
+    CostRow,
+    CostStore,
+    Hold,
+)
 
 SWEEP_PAUSE: Final = 60
 """Seconds between two looks for lines that can be forgotten."""
-
-MAX_UNITS: Final = 64
-"""Units that those who are not told apart have on one day."""
 
 
 class _Line:

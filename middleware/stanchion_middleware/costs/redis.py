@@ -11,13 +11,11 @@ import orjson
 from stanchion import ConfigurationError, Unavailable
 
 from .redis_script import RELEASE, RESERVE, SETTLE
-from .store import HOLD_LIMIT, KEPT_LINES, Bill, CostRow, CostStore, Hold
+from .store import HOLD_LIMIT, KEPT_LINES, MAX_UNITS, OTHERS, Bill, CostRow, CostStore, Hold
 from .window import NEVER
 
 BILL_KEPT: Final = 600
 """Seconds for which a bill that was settled is known by its id."""
-
-OTHERS: Final = "…"
 
 
 class RedisCosts(CostStore):
@@ -105,7 +103,7 @@ class RedisCosts(CostStore):
             Exception: What the client raised.
         """
         told: list[Any] = [self._prefix, bill.id, BILL_KEPT, len(bill.charges)]
-        told += [self._keep, self._max_rows]
+        told += [self._keep, self._max_rows, MAX_UNITS]
         for key, amount, _, ends in bill.charges:
             told += [key, amount, _lasts(ends, bill.at)]
 

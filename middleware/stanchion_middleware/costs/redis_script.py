@@ -87,12 +87,13 @@ return {}
 SETTLE: Final = (
     _COMMON
     + """
-local once, lines, kept, most = ARGV[3], tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[6])
+local once, lines, kept = ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local most, units = tonumber(ARGV[6]), tonumber(ARGV[7])
 -- A client that lost the answer asks again; what was charged must not be charged twice.
 if not redis.call('SET', prefix .. 'bill:' .. id, '1', 'NX', 'EX', once) then return {} end
 
 free(id)
-local totals, place = {}, 7
+local totals, place = {}, 8
 for _ = 1, lines do
   local line, amount, ttl = prefix .. 'line:' .. ARGV[place], ARGV[place + 1], ARGV[place + 2]
   add(line, 'used', amount)
@@ -107,9 +108,13 @@ while place <= #ARGV do
   if redis.call('HEXISTS', rows, 'a' .. field) == 0 and redis.call('HLEN', rows) >= 2 * most then
     field = ARGV[place + 2]
   end
-  add(rows, 'a' .. field, amount)
-  add(rows, 'n' .. field, '1')
-  redis.call('EXPIRE', rows, kept)
+  -- Those that are not told apart have so many units, and no more.
+  if redis.call('HEXISTS', rows, 'a' .. field) == 1
+      or redis.call('HLEN', rows) < 2 * (most + units) then
+    add(rows, 'a' .. field, amount)
+    add(rows, 'n' .. field, '1')
+    redis.call('EXPIRE', rows, kept)
+  end
   place = place + 4
 end
 return totals

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from stanchion import ConfigurationError, Unavailable
 
 from .amount import MAX_MINOR
+from .sql_rows import SqlRows
 from .store import KEPT_LINES, Bill, Charge, CostRow, CostStore, Hold
 
 if TYPE_CHECKING:
@@ -24,11 +25,19 @@ PURGE_PAUSE: Final = 3600
 class SqlCosts(CostStore):
     """Costs in a database, exact over all processes that share it; needs asyncio.
 
-    A verb is one transaction. Lines that end are deleted a day later; rows of the report stay.
-    PostgreSQL needs `stanchion[postgres]`.
+    A verb is one transaction. Lines that end are deleted a day later, those of `total` never; a
+    bill is known by its id for a day. PostgreSQL needs `stanchion[postgres]`.
     """
 
-    def __init__(self, url: str, *, table_prefix: str = "stanchion_cost_", pool: int = 5) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        table_prefix: str = "stanchion_cost_",
+        pool: int = 5,
+        keep_days: int = 400,
+        max_rows: int = 100_000,
+    ) -> None:
         """Describe the store; the tables are made when it is opened.
 
         Args:
@@ -36,6 +45,10 @@ class SqlCosts(CostStore):
                 `postgresql+asyncpg://user@host/database`.
             table_prefix: What the names of the tables begin with: letters, digits and `_`.
             pool: Connections to PostgreSQL, 1 or more; SQLite writes with one at a time.
+            keep_days: Days that the report is kept, 1 or more; what is older is deleted with
+                the first charge after a start, and hourly.
+            max_rows: Rows of the report that a process adds to one day, 1 or more; what is over
+                is summed under `…`, each unit by itself.
 
         Raises:
             ConfigurationError: *url* is for another database, or an option is out of range.
@@ -45,14 +58,20 @@ class SqlCosts(CostStore):
                 "SqlCosts: a url begins with sqlite+aiosqlite: or postgresql+asyncpg:"
             )
 
-        if not table_prefix.isidentifier() or len(table_prefix) > 40 or pool < 1:
-            raise ConfigurationError("SqlCosts: table_prefix is a name, and pool is 1 or more")
+        if not table_prefix.isidentifier() or len(table_prefix) > 40:
+            raise ConfigurationError("SqlCosts: table_prefix is a name of at most 40 characters")
+
+        if min(pool, keep_days, max_rows) < 1:
+            raise ConfigurationError("SqlCosts: pool, keep_days and max_rows are 1 or more")
 
         self._url = url
         self._prefix = table_prefix
         self._pool = 1 if url.startswith("sqlite") else pool
+        self._keep_days = keep_days
+        self._max_rows = max_rows
         self._engine: AsyncEngine | None = None
         self._tables: Tables | None = None
+        self._rows: SqlRows
         self._insert: Any = None
         self._purged = -inf
 
@@ -78,6 +97,10 @@ class SqlCosts(CostStore):
             ),
         )
         self._insert = insert_for(self._engine.dialect.name)
+        self._rows = SqlRows(
+            self._tables.rows, self._insert, keep_days=self._keep_days, max_rows=self._max_rows
+        )
+        self._purged = -inf
         try:
             await self._create(lite)
         except DBAPIError:  # another process makes them at this moment
@@ -126,9 +149,16 @@ class SqlCosts(CostStore):
         """
         engine, tables = self._opened()
         async with engine.begin() as connection:
+            known = self._insert(tables.bills).values(id=bill.id, at=bill.at)
+            fresh = await connection.execute(
+                known.on_conflict_do_nothing().returning(tables.bills.c.id)
+            )
+            if fresh.first() is None:  # an answer was lost, and it is told again
+                return ()
+
             spent = await self._locked(connection, bill.charges, spend=True)
             await connection.execute(tables.holds.delete().where(tables.holds.c.id == bill.id))
-            await self._enter(connection, bill)
+            await self._rows.enter(connection, bill.entries)
             if not 0 <= bill.at - self._purged < PURGE_PAUSE:
                 self._purged = bill.at
                 await self._purge(connection, bill.at)
@@ -143,12 +173,9 @@ class SqlCosts(CostStore):
 
     async def report(self, since: str, until: str) -> Sequence[CostRow]:
         """Give what was charged in these days."""
-        engine, tables = self._opened()
+        engine, _ = self._opened()
         async with engine.connect() as connection:
-            found = await connection.execute(
-                tables.rows.select().where(tables.rows.c.day.between(since, until))
-            )
-            return [CostRow(*each) for each in found]
+            return await self._rows.between(connection, since, until)
 
     def _opened(self) -> tuple[AsyncEngine, Tables]:
         if self._engine is None or self._tables is None:
@@ -210,27 +237,11 @@ class SqlCosts(CostStore):
         )
         return {key: int(amount) for key, amount in found}
 
-    async def _enter(self, connection: AsyncConnection, bill: Bill) -> None:
-        if not bill.entries:
-            return
-
-        from sqlalchemy import case
-
-        rows = self._opened()[1].rows
-        adding = self._insert(rows).values(
-            [{**entry._asdict(), "calls": 1} for entry in sorted(bill.entries)]
-        )
-        more = adding.excluded.amount
-        total = case((rows.c.amount > MAX_MINOR - more, MAX_MINOR), else_=rows.c.amount + more)
-        await connection.execute(
-            adding.on_conflict_do_update(
-                index_elements=["day", "tenant", "principal", "tool", "unit"],
-                set_={"amount": total, "calls": rows.c.calls + 1},
-            )
-        )
-
     async def _purge(self, connection: AsyncConnection, now: float) -> None:
         _, tables = self._opened()
         await connection.execute(tables.holds.delete().where(tables.holds.c.expires_at < now))
         over = tables.lines.c.ends < int(now) - KEPT_LINES
         await connection.execute(tables.lines.delete().where(over))
+        known = tables.bills.c.at < now - KEPT_LINES
+        await connection.execute(tables.bills.delete().where(known))
+        await self._rows.purge(connection, now)

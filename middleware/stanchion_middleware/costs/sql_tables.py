@@ -15,6 +15,7 @@ class Tables:
         metadata: All of them.
         lines: What is spent on each line of a budget.
         holds: What is reserved on which line, by whom, until when.
+        bills: Which bills are settled, for those that are told again.
         rows: What the report shows.
     """
 
@@ -36,6 +37,12 @@ class Tables:
             Column("expires_at", Float(53), nullable=False),
         )
         Index(f"{prefix}holds_key", self.holds.c.key)
+        self.bills = Table(
+            f"{prefix}bills",
+            self.metadata,
+            Column("id", String(64), primary_key=True),
+            Column("at", Float(53), nullable=False),
+        )
         self.rows = Table(
             f"{prefix}rows",
             self.metadata,

@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Final, NamedTuple, Self
 
 HOLD_LIMIT = 100
 """Reservations whose time is over that are given up at once, so that no call pays for all."""
 
 KEPT_LINES = 24 * 3600
 """Seconds that what a window counted is kept after its end, for calls that began before it."""
+
+OTHERS: Final = "…"
+"""What stands in a report for those of whom there were too many to tell apart."""
+
+MAX_UNITS: Final = 64
+"""Units that those who are not told apart have on one day."""
 
 
 class Charge(NamedTuple):
@@ -134,7 +140,9 @@ class CostStore(ABC):
     async def settle(self, bill: Bill) -> Sequence[int]:
         """End the hold and add what was spent, whatever the limits; a sum stops at `MAX_MINOR`.
 
-        To be called once a call. A hold whose time was over changes nothing about it.
+        A hold whose time was over changes nothing about it. Where the answer was lost the same
+        bill is told again: a store that is not instant charges it once, if the second time is
+        within 10 minutes.
 
         Returns:
             What is spent on each line, in the order of the charges; empty if the bill was

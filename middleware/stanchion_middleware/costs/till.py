@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, TypeAlias
@@ -14,10 +13,10 @@ import anyio
 from stanchion import Unavailable, is_cancellation
 
 from ..reporting import report_failure
+from .account import Account
+from .arrears import CROWDED, Arrears, logger
 from .budget import BudgetAlert
 from .store import Bill, CostStore, Hold
-
-logger = logging.getLogger("stanchion.cost")
 
 OnAlert: TypeAlias = Callable[[BudgetAlert], Awaitable[None] | None]
 """What is told when a budget reaches a percentage, sync or async."""
@@ -29,18 +28,39 @@ ALERT_PATIENCE = 5.0
 class Till:
     """Reserves and settles; what fails is logged once until the store works again.
 
+    A bill that the store does not take is kept, and settled as soon as it takes another.
+
     Attributes:
         store: The store.
+        arrears: What is kept.
         failures: How often the store has failed.
     """
 
-    __slots__ = ("_closed", "_down", "_numbers", "_patience", "_process", "failures", "store")
+    __slots__ = (
+        "_closed",
+        "_down",
+        "_numbers",
+        "_on_alert",
+        "_patience",
+        "_process",
+        "arrears",
+        "failures",
+        "store",
+    )
 
-    def __init__(self, store: CostStore, fail: Literal["closed", "open"], patience: float) -> None:
+    def __init__(
+        self,
+        store: CostStore,
+        fail: Literal["closed", "open"],
+        patience: float,
+        on_alert: OnAlert | None,
+    ) -> None:
         self.store = store
+        self.arrears = Arrears()
         self.failures = 0
         self._closed = fail == "closed"
         self._patience = patience
+        self._on_alert = on_alert
         self._down = False
         self._numbers = itertools.count()
         self.renew()
@@ -57,9 +77,14 @@ class Till:
         """Reserve, or go on without where the store fails and that is `open`.
 
         Raises:
-            Unavailable: The store has failed, and that is `closed`.
+            Unavailable: The store has failed, or too many bills are kept, and that is `closed`.
         """
-        store = self.store
+        store, arrears = self.store, self.arrears
+        if self._closed and len(arrears.owed) >= CROWDED:
+            await arrears.pay(self._charge)
+            if len(arrears.owed) >= CROWDED:
+                raise _refusal()
+
         try:
             if store.instant:
                 refused = await store.reserve(hold)
@@ -73,36 +98,53 @@ class Till:
 
             self._failed(error, "costs could not be reserved")
             if self._closed:
-                refusal = Unavailable("costs cannot be counted now", policy="cost", retry_after=1.0)
-                raise refusal from error
+                raise _refusal() from error
 
             return ()
 
-        if self._down:
-            self._recovered()
-
+        await self._works()
         return refused
 
-    async def settle(self, bill: Bill) -> Sequence[int]:
-        """Settle, also while the call is being cancelled; gives nothing where the store fails."""
-        store = self.store
-        if not store.instant:
-            return await self._shielded(store.settle, bill) or ()
-
-        try:
-            return await store.settle(bill)
-        except Exception as error:  # noqa: BLE001 # the call has run and must be answered
-            self._failed(error, "a call's cost could not be settled")
-            return ()
+    async def settle(self, bill: Bill, account: Account) -> None:
+        """Settle, also while the call is being cancelled, and tell of what *account* reached."""
+        if await self._charge(bill, account):
+            await self._works()
+        else:
+            self.arrears.keep(bill, account)
 
     async def release(self, id: str) -> None:
         """Release, also while the call is being cancelled."""
         if self.store.instant:
             await self.store.release(id)
-        else:
-            await self._shielded(self.store.release, id)
+        elif (await self._shielded(self.store.release, id))[0]:
+            await self._works()
 
-    async def _shielded(self, verb: Callable[[Any], Awaitable[Any]], told: Any) -> Any:
+    async def close(self) -> None:
+        """Settle what is kept as far as the store takes it, and give up the rest."""
+        arrears = self.arrears
+        await arrears.pay(self._charge, len(arrears.owed))
+        while arrears.owed:
+            arrears.lose(arrears.owed.popleft().bill)
+
+    async def _charge(self, bill: Bill, account: Account) -> bool:
+        store = self.store
+        if store.instant:
+            try:
+                done, totals = True, await store.settle(bill)
+            except Exception as error:  # noqa: BLE001 # the call has run and must be answered
+                self._failed(error, "a call's cost could not be settled")
+                return False
+        else:
+            done, totals = await self._shielded(store.settle, bill)
+
+        on_alert = self._on_alert
+        if on_alert and totals and (alerts := account.crossed(bill.charges, totals)):
+            await tell(on_alert, alerts)
+
+        return done
+
+    async def _shielded(self, verb: Callable[[Any], Awaitable[Any]], told: Any) -> tuple[bool, Any]:
+        """Give whether the store did it, and what it gave."""
         gave: Any = None
         with anyio.CancelScope(
             shield=True, deadline=anyio.current_time() + self._patience
@@ -114,14 +156,22 @@ class Till:
                     raise
 
                 self._failed(error, "a call's cost could not be settled")
-                return None
+                return False, None
 
         if scope.cancelled_caught:
             self._failed(TimeoutError(), "a call's cost could not be settled")
-        elif self._down:
-            self._recovered()
+            return False, None
 
-        return gave
+        return True, gave
+
+    async def _works(self) -> None:
+        """Go on where the store failed, now that it has done something."""
+        if self._down:
+            self._down = False
+            logger.info("costs are counted again, after %d failures in all", self.failures)
+
+        if self.arrears.owed:
+            await self.arrears.pay(self._charge)
 
     def _failed(self, error: BaseException, what: str) -> None:
         self.failures += 1
@@ -132,9 +182,9 @@ class Till:
             except BaseException:  # noqa: BLE001 # raised in the line above
                 report_failure(logger, "%s; further failures are only counted", what)
 
-    def _recovered(self) -> None:
-        self._down = False
-        logger.info("costs are counted again, after %d failures in all", self.failures)
+
+def _refusal() -> Unavailable:
+    return Unavailable("costs cannot be counted now", policy="cost", retry_after=1.0)
 
 
 async def tell(on_alert: OnAlert, alerts: Sequence[BudgetAlert]) -> None:

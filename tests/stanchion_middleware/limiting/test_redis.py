@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-import shutil
-import socket
-import subprocess
 import sys
-from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
 
 import anyio
 import pytest
-import redis.asyncio
 
 from stanchion import ConfigurationError, Limited, Principal, Unavailable
 from stanchion_middleware import Policy, Rate, RateLimit, RedisLimits
 from stanchion_testing import FakeClock, check_limit_storage, make_call, mock_next
+
+from ...services import client_of
 
 PROGRAM = str(Path(__file__).with_name("limited_server.py"))
 PATIENCE = 20.0
@@ -34,15 +31,6 @@ def anyio_backend(request):
     return "asyncio", {"use_uvloop": request.param}
 
 
-@asynccontextmanager
-async def client_of(url):
-    client = redis.asyncio.Redis.from_url(url)
-    try:
-        yield client
-    finally:
-        await client.aclose()
-
-
 @pytest.fixture
 async def prefix(redis_url):
     """A prefix of the test's own, whose keys are deleted at the end."""
@@ -51,49 +39,6 @@ async def prefix(redis_url):
     async with client_of(redis_url) as client:
         if keys := [key async for key in client.scan_iter(f"{{{name}}}*")]:
             await client.delete(*keys)
-
-
-class OwnRedis:
-    """A Redis of the test's own, that can be killed and started again."""
-
-    def __init__(self, folder):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-
-        self.url = f"redis://127.0.0.1:{self.port}"
-        self._folder = folder
-        self._process = None
-
-    async def start(self):
-        words = ["redis-server", "--port", str(self.port), "--save", "", "--dir", str(self._folder)]
-        self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-        async with client_of(self.url) as client:
-            with anyio.fail_after(PATIENCE):
-                while True:
-                    try:
-                        await client.ping()
-                    except redis.asyncio.RedisError:
-                        await anyio.sleep(0.02)  # another process, which tells nobody
-                    else:
-                        return
-
-    def kill(self):
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-
-@pytest.fixture
-async def own_redis(tmp_path):
-    if shutil.which("redis-server") is None:
-        pytest.skip("there is no redis-server on this machine to start and kill")
-
-    own = OwnRedis(tmp_path)
-    await own.start()
-    yield own
-    own.kill()
 
 
 def storage_of(url, prefix="test", **options):
@@ -192,6 +137,7 @@ async def test_all_limits_of_a_call_take_one_round_trip(own_redis):
     assert [word for word in sent if word not in ("CLIENT", "HELLO")] == ["EVALSHA"] * 10
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # dear, and the same on all
 async def test_two_processes_have_one_limit(redis_url, prefix):
     """Of two hundred calls at once, half of them to each process, one hundred are admitted."""
     meta = {

@@ -269,6 +269,7 @@ async def test_what_is_not_the_tenants_record_is_a_failure(record):
         await stand.finds()
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # dear, and the same on all
 async def test_a_flood_of_ids_is_bounded_and_pushes_no_tenant_out():
     """1e5 that nobody has (L8)."""
     stand = Stand()
