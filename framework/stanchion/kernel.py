@@ -38,7 +38,7 @@ from .errors import (
 from .features import features_of
 from .features.subscriptions import LISTEN
 from .gate import admit_legacy, admit_modern, admit_notification, era_of_message
-from .peer import NO_HEADERS, Connection, Peer
+from .peer import Connection, Peer
 from .protocol import (
     BATCH_VERSIONS,
     LATEST_MODERN_VERSION,
@@ -454,7 +454,7 @@ def _peer_of(
         client=client,
         capabilities=capabilities,
         address=connection.address,
-        headers=NO_HEADERS if headers is None else headers,
+        headers=connection.headers if headers is None else headers,
     )
 
 
