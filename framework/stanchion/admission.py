@@ -9,7 +9,7 @@ from .call import EMPTY, Call
 from .dry_run import wants_dry_run
 from .errors import MethodNotFound
 from .gate import admit_legacy, admit_modern
-from .peer import NO_HEADERS, Connection, Peer
+from .peer import Connection, Peer
 from .protocol import (
     META_CAPABILITIES,
     META_CLIENT,
@@ -130,5 +130,5 @@ def _peer_of(
         client=client,
         capabilities=capabilities,
         address=connection.address,
-        headers=NO_HEADERS if headers is None else headers,
+        headers=connection.headers if headers is None else headers,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from .call import EMPTY
-from .peer import NO_HEADERS, Connection, Peer, Principal
+from .peer import Connection, Peer, Principal
 from .protocol import META_CAPABILITIES, META_CLIENT, MODERN_VERSIONS
 from .wire import Notification
 
@@ -46,7 +46,7 @@ def read_notification(
             client=_object(meta.get(META_CLIENT)),
             capabilities=_object(meta.get(META_CAPABILITIES)),
             address=connection.address,
-            headers=NO_HEADERS if headers is None else headers,
+            headers=connection.headers if headers is None else headers,
         )
 
     return ClientNotification(notification.method, params, peer, connection.principal)

@@ -39,7 +39,8 @@ class Peer:
         capabilities: The client's capabilities as it sent them.
         session: The legacy session's id, or None.
         address: The remote address, or None where there is none.
-        headers: HTTP header fields with lower-case names; empty elsewhere.
+        headers: HTTP header fields with lower-case names, without credentials that were read: of
+            the request, or of the one that opened its stream; empty elsewhere.
     """
 
     __slots__ = ("address", "capabilities", "client", "headers", "session", "transport", "version")
@@ -97,6 +98,8 @@ class Connection:
         peer: What `initialize` told, or None before it and for modern peers; the kernel sets it.
         principal: Who the transport found the peer to be, or None.
         address: The remote address, or None.
+        headers: HTTP header fields of the request that opened the stream, without credentials;
+            empty where each request has its own, or none.
         in_flight: `{request id: call}` of the calls that are running, for cancellation.
         pending: Our questions to the peer that are open, or None before the first.
         release: Lets go of the connection that carries a request's stream, where the client can
@@ -113,6 +116,7 @@ class Connection:
         "_id",
         "_log_floor",
         "address",
+        "headers",
         "hears",
         "in_flight",
         "listeners",
@@ -132,6 +136,7 @@ class Connection:
         peer: Peer | None = None,
         principal: Principal | None = None,
         address: str | None = None,
+        headers: Mapping[str, str] = NO_HEADERS,
         in_flight: dict[RequestId, Call] | None = None,
         pending: Pending | None = None,
     ) -> None:
@@ -139,6 +144,7 @@ class Connection:
         self.peer = peer
         self.principal = principal
         self.address = address
+        self.headers = headers
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
         self._id: str | None = None
         self._log_floor: LogFloor | None = None

@@ -175,7 +175,7 @@ async def test_a_callable_that_fails_after_the_call_charges_what_was_reserved(ca
 
 
 async def test_a_hard_budget_refuses_what_it_does_not_cover():
-    """With its name, until when, and no amounts."""
+    """Q1: with its name, until when, and no amounts."""
     layer, tool = layer_of("2 USD/day"), tool_of()
     await run(layer, tool)
     await run(layer, tool, principal=BOB)
@@ -447,7 +447,7 @@ async def test_a_cancelled_call_gives_back_what_it_held():
 
 
 async def test_200_calls_at_once_on_a_budget_for_100_are_100():
-    """While all of them run."""
+    """Q2: while all of them run."""
     layer, tool = layer_of("100 USD/day"), tool_of()
     go, ended = anyio.Event(), []
 
@@ -681,3 +681,24 @@ async def test_over_a_server_the_caller_reads_why(era):
             await peer.call_tool("dear")
 
     assert caught.value.code == 429
+
+
+async def test_all_ways_in_have_one_budget():
+    """Q2: what was spent over one connection, in one era, is not there for another."""
+    layer = layer_of("3 USD/day")
+    server = Server("desk", middleware=[layer])
+    server.tool(name="dear", price="1 USD")(lambda: "done")
+    async with (
+        server,
+        connect(server, era="modern", principal=ADA) as one,
+        connect(server, era="legacy", principal=ADA) as other,
+        connect(server, era="legacy", principal=BOB) as bob,
+    ):
+        for peer in (one, other, one):
+            assert (await peer.call_tool("dear")).text == "done"
+
+        for peer in (one, other, bob):
+            with pytest.raises(PeerError) as caught:
+                await peer.call_tool("dear")
+
+            assert caught.value.code == 429

@@ -146,6 +146,26 @@ async def test_each_message_has_what_its_own_token_proves(desk):
     assert found == {0: "read", 1: "none", 2: "read write", 3: "none"}
 
 
+async def test_messages_have_the_fields_of_the_request_that_opened_the_stream(desk):
+    """Whatever those who post later say, and without credentials that were read."""
+
+    @desk.server.tool
+    async def fields(call: Call) -> str:
+        wanted = ("host", "x-tenant", "authorization")
+        return " ".join(call.peer.headers.get(name, "-") for name in wanted)
+
+    opening = {"authorization": "Bearer alice", "x-tenant": "acme"}
+    later = {"authorization": "Bearer alice", "x-tenant": "zeta"}
+    async with (
+        serving_sse(desk.server, authenticate=by_token) as connect,
+        connect(**opening) as client,
+    ):
+        await client.post(initialize(), **later)
+        await client.message()
+        await client.post(legacy_call("fields"), **later)
+        assert b'"localhost acme -"' in await client.message()
+
+
 @pytest.mark.parametrize(
     ("fields", "status"),
     [

@@ -10,11 +10,11 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from stanchion import ConfigurationError, Server
+from stanchion import Call, ConfigurationError, Server, Tool
 from stanchion_transports import websocket
 from stanchion_transports.http import app, serve
 
-from .http.peer import Desk, by_token, initialize, legacy_call
+from .http.peer import ENVELOPE, Desk, body_of, by_token, initialize, legacy_call, tool_call
 from .websocket_peer import connected, opened
 
 HTTP_ANSWERS = {"websocket.http.response": {}}
@@ -103,6 +103,43 @@ async def test_who_connects_is_found_once(desk):
             assert start["status"] == 401
             assert (b"www-authenticate", b'Bearer realm="desk"') in start["headers"]
             await client.event()
+
+
+async def test_messages_have_the_fields_of_the_handshake(desk):
+    """Host and others in both eras, for layers and handlers, without credentials that were read."""
+    told = []
+
+    @desk.server.tool
+    async def fields(call: Call) -> str:
+        wanted = ("host", "x-tenant", "authorization")
+        return " ".join(call.peer.headers.get(name, "-") for name in wanted)
+
+    @desk.server.on_notification("notifications/told")
+    async def tell(note):
+        told.append(note.peer.headers["x-tenant"])
+
+    application = app(desk.server, websocket_path="/ws", authenticate=by_token)
+    sent = {"authorization": "Bearer alice", "x-tenant": "acme"}
+    async with application.lifespan(), connected(application, **sent) as client:
+        await client.send(tool_call("fields")[1])
+        assert b'"localhost acme -"' in await client.receive()
+        await client.send(body_of(method="notifications/told", params={"_meta": ENVELOPE}))
+        await anyio.wait_all_tasks_blocked()
+        assert told == ["acme"]
+        await shake_hands(client)
+        await client.send(legacy_call("fields"))
+        assert b'"localhost acme -"' in await client.receive()
+
+
+async def test_no_field_mirrors_an_argument(desk):
+    """The handshake's fields are not the message's, so that none is missing among them."""
+    mirrored = {"type": "string", "x-mcp-header": "Region"}
+    schema = {"type": "object", "properties": {"region": mirrored}}
+    desk.server.add_tool(Tool("near", lambda arguments: "done", input_schema=schema))
+    application = app(desk.server, websocket_path="/ws")
+    async with application.lifespan(), connected(application) as client:
+        await client.send(tool_call("near", region="eu")[1])
+        assert b'"done"' in await client.receive()
 
 
 async def test_a_binary_frame_ends_the_connection(desk, application):

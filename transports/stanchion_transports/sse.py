@@ -120,7 +120,7 @@ class SseApp:
                 await send_refusal(send, refusal)
 
     async def _stream(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        connection = _connection(scope)
+        connection = _connection(scope, headers)
         await self._identity.demand(headers, connection)
         if self.server.draining or len(self._sessions) >= self._max_sessions:
             raise Unavailable("No more streams are opened at the moment", retry_after=1.0)
@@ -141,7 +141,7 @@ class SseApp:
             del self._sessions[id]
 
     async def _message(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        connection = _connection(scope)
+        connection = _connection(scope, headers)
         await self._identity.demand(headers, connection)
         principal = connection.principal
         query: bytes = scope["query_string"]
@@ -247,9 +247,9 @@ class _Session:
                 await self._write(b": still here\n\n")
 
 
-def _connection(scope: Scope) -> Connection:
+def _connection(scope: Scope, headers: Headers) -> Connection:
     client = scope.get("client")
-    return Connection("sse", address=None if client is None else client[0])
+    return Connection("sse", address=None if client is None else client[0], headers=headers)
 
 
 def _identity(principal: Principal | None) -> tuple[str | None, str | None, str] | None:

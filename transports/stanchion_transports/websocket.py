@@ -93,7 +93,8 @@ class WebSocketEndpoint:
             return Problem(400, f"The subprotocol {SUBPROTOCOL} is required")
 
         client = scope.get("client")
-        connection = Connection("websocket", address=None if client is None else client[0])
+        address = None if client is None else client[0]
+        connection = Connection("websocket", address=address, headers=headers)
         await self._identity.demand(headers, connection)
         if self._server.draining or self._open >= self._max_connections:
             raise Unavailable("No more connections are taken at the moment", retry_after=1.0)

@@ -82,13 +82,13 @@ class Completions(Feature):
         call = next.call
         kind, _ = _read_ref(call.params)
         key = call.target_name or ""  # in a mounted server it is not what the peer has written
-        argument, value = _read_argument(call.params)
-        chosen = _read_context(call.params)
         completers, entry = self._find(call, kind, key)
         catalog = completers.catalog(kind)
         if catalog is None or entry is None or not catalog.is_visible(entry, call):
             raise _unknown(key)
 
+        argument, value = _read_argument(call.params)
+        chosen = _read_context(call.params)
         target: Target = entry.target
         completer = completers.find(kind, target, argument)
         if completer is not None:
@@ -106,13 +106,11 @@ class Completions(Feature):
         """Refuse a reference to nothing, once the chain for no target has let it through.
 
         Raises:
-            InvalidParams: The parameters are malformed.
-            UnknownTarget: They are not.
+            InvalidParams: It is no reference.
+            UnknownTarget: It is one, whatever else is malformed: what a layer hides is refused
+                before anybody looks at the rest, and must not differ.
         """
-        params = next.call.params
-        _, key = _read_ref(params)
-        _read_argument(params)
-        _read_context(params)
+        _, key = _read_ref(next.call.params)
         raise _unknown(key)
 
     def _resolve(self, call: Call) -> Entry[Any] | None:

@@ -65,7 +65,7 @@ class Tools(Feature):
         if call.dry_run:
             raise not_simulated(self.server.chain, tool)
 
-        if tool.mirrors and call.peer.headers and call.peer.era is Era.MODERN:
+        if tool.mirrors and call.peer.era is Era.MODERN and _has_own_headers(call):
             # Here, not at the gate: a tool that is hidden from the caller must look like none.
             check_mirrors(tool.mirrors, call.peer.headers, call.params.get("arguments") or {})
 
@@ -90,3 +90,9 @@ class Tools(Feature):
                 return entry
 
         return self._entries.get(name)
+
+
+def _has_own_headers(call: Call) -> bool:
+    """Say whether the call came as an HTTP request, and not as a message of a stream."""
+    connection = call.connection
+    return bool(call.peer.headers) and not (connection is not None and connection.headers)

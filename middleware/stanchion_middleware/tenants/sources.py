@@ -39,8 +39,8 @@ class FromHeader:
 
     The proxy must drop the header where its own client sent it. From any other address it is no
     word on the tenant, so that its call is refused; the first is logged. A principal who belongs
-    to another tenant is refused as well. It does not hold for WebSocket and stdio, whose messages
-    have no headers.
+    to another tenant is refused as well. Over WebSocket and SSE it is that of the request which
+    opened the stream; over stdio there is none.
     """
 
     def __init__(self, name: str, *, proxies: Iterable[str]) -> None:

@@ -262,11 +262,21 @@ class TestBadInput:
         assert raised.value.code == -32602
 
     async def test_malformed_beside_an_unknown_name(self):
-        """What is malformed is said first, whether or not the name exists."""
-        async with connect(serving()) as peer:
-            for name in ("p", "q"):
-                error = await refused(peer, asked(name=name) | {"argument": {}})
-                assert error.message.endswith("params.argument.name must be a string")
+        """What does not exist is said first, as it is of what a layer hides."""
+
+        def hide(call):
+            if call.target_name == "b":
+                raise Denied("hidden", hidden=True)
+
+        server = serving(prompt("a"), prompt("b"), middleware=[Layer(hide)])
+        async with connect(server) as peer:
+            for name in ("b", "c"):
+                for change in ({"argument": {}}, {"context": {"arguments": []}}):
+                    error = await refused(peer, asked(name=name) | change)
+                    assert (error.code, error.message) == (-32602, f"Unknown reference: {name}")
+
+            error = await refused(peer, asked(name="a") | {"argument": {}})
+            assert error.message.endswith("params.argument.name must be a string")
 
     @given(OBJECTS, OBJECTS, st.none() | OBJECTS)
     def test_whatever_comes(self, ref, argument, context):

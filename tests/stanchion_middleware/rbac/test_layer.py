@@ -285,3 +285,17 @@ async def test_the_order_rules_name_both_layers(other):
     with pytest.raises(OrderViolation, match="rbac"):
         async with Server("test", middleware=layers):
             pass
+
+
+@pytest.mark.parametrize("subject", ["admin", "clerk", "anonymous", "root", "*"])
+async def test_nobody_is_special_for_what_it_is_called(subject):
+    """A4: a subject is no role, and who has no roles sees nothing, whoever it is."""
+    server = server_of(Rule("admin"), Rule("clerk"), Rule("root"), Grant("ada", "clerk"))
+    async with connect(server, principal=caller(subject=subject)) as peer:
+        listed, usable = await reached(peer)
+        assert listed == usable == {"tools": set(), "prompts": set(), "resources": set()}
+
+    async with connect(server, principal=caller("admin", subject=subject)) as peer:
+        listed, usable = await reached(peer)
+        assert listed == usable
+        assert "find" in listed["tools"]

@@ -10,6 +10,7 @@ import pytest
 
 from stanchion import Call, Principal, Server
 from stanchion_middleware import Auth, InvalidToken, StaticVerifier, TokenVerifier
+from stanchion_testing import FakeClock
 from stanchion_transports.http import app
 
 from .peer import LEGACY, body_of, by_token, initialize, legacy_call, modern, serving, tool_call
@@ -75,6 +76,27 @@ async def test_each_request_proves_itself_anew():
         more = {"authorization": "Bearer ada.write"}
         for fields, status in ((ADA, 403), (more, 200), (ADA, 403)):
             assert (await wire.ask(session | fields, legacy_call("write"))).status == status
+
+
+async def test_a_session_outlives_the_token_that_began_it():
+    """It is its owner's, whichever token proves that it is the owner who comes (A13)."""
+    clock = FakeClock()
+    tokens = {"old": Principal("ada", expires_at=100), "new": Principal("ada", expires_at=1000)}
+    verifier = StaticVerifier(tokens, clock=clock)
+    server = Server("desk", middleware=[Auth(verifier, clock=clock)])
+
+    @server.tool
+    async def who(call: Call) -> str:
+        return call.principal.subject
+
+    old, new = ({"authorization": f"Bearer {token}"} for token in ("old", "new"))
+    async with serving(server) as connect, connect() as wire:
+        begun = await wire.ask(old, initialize())
+        session = {"mcp-session-id": begun.headers["mcp-session-id"]}
+        assert (await wire.ask(session | old, legacy_call("who"))).text == "ada"
+        clock.advance(100)
+        assert (await wire.ask(session | old, legacy_call("who"))).status == 401
+        assert (await wire.ask(session | new, legacy_call("who"))).text == "ada"
 
 
 async def test_a_reason_breaks_no_field():

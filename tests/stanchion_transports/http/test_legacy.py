@@ -184,7 +184,7 @@ async def test_a_call_is_cancelled_from_another_post(desk, told):
 
 
 async def test_another_session_with_the_same_id_is_untouched(desk):
-    """Two clients both use id 1: each gets its own answer and cancels only its own call."""
+    """Two clients both use id 1: each gets its own answer, cancels only its own call (A11)."""
     async with serving(desk.server) as connect, connect() as one, connect() as two:
         ours, theirs = await one.start_session(), await two.start_session()
         await one.send(ours, legacy_call("hold", id=1, name="ours"))
