@@ -190,6 +190,11 @@ class Call(Asking):
 
         return self._state
 
+    def left(self, key: StateKey[V]) -> V | None:
+        """Give what a layer has left under *key*, or None; as `state.get`, and makes no state."""
+        state = self._state
+        return None if state is None else state.get(key)
+
     @property
     def correlation_id(self) -> str:
         """The id under which log, audit and the answer speak of this call; unguessable."""

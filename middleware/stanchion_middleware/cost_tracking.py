@@ -6,8 +6,8 @@ Money is exact, and each unit is counted by itself. A call that no budget covers
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final, Literal, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final, Literal, cast
 from weakref import WeakKeyDictionary
 
 from stanchion import (
@@ -38,7 +38,10 @@ from .costs.store import Bill, CostStore, Hold
 from .costs.till import OnAlert, Till
 from .reporting import report_failure
 
-FREE_OUTCOMES: Final = frozenset({Outcome.SIMULATED, Outcome.INPUT_REQUIRED})
+SIMULATED: Final = Outcome.SIMULATED
+ASKED: Final = Outcome.INPUT_REQUIRED
+
+_tuple = cast("Any", tuple).__new__
 
 NEVER_RAN: Final = (Refusal, InvalidArguments, ProtocolError)
 
@@ -157,7 +160,11 @@ class CostTracking(Middleware):
 
         tab = None
         if self._counts_calls or not tariff.free or getattr(call.tenant, "budgets", None):
-            tab = await self._open(call, tariff)
+            tab = self._open(call, tariff)
+            if tab.hold.charges:
+                refused = await self._till.reserve(tab.hold)
+                if refused:
+                    raise tab.account.refusal(tab.hold, refused)
 
         try:
             result = await next()
@@ -184,7 +191,8 @@ class CostTracking(Middleware):
         await self._till.close()
         await self.store.__aexit__(*raised)
 
-    async def _open(self, call: Call, tariff: Tariff) -> Tab:
+    def _open(self, call: Call, tariff: Tariff) -> Tab:
+        """Find out what *call* reserves."""
         now = self._clock()
         account = self._accounts.of(call, cast("Target", call.target), tariff, now)
         if tariff.varies:
@@ -193,29 +201,27 @@ class CostTracking(Middleware):
         else:
             price, held = tariff.fixed, account.holds
 
-        id = self._till.new_id()
-        if held:
-            refused = await self._till.reserve(Hold(id, now, now + self._hold, held))
-            if refused:
-                raise account.refusal([each for each in held if each.key in refused], now)
+        # As Hold(...), without what a named tuple's own way costs.
+        hold = _tuple(Hold, (self._till.new_id(), now, now + self._hold, held))
+        return Tab(hold, account, price)
 
-        return Tab(id, now, account, price, bool(held))
-
-    async def _close(
+    def _close(
         self,
         call: Call,
         tariff: Tariff,
         tab: Tab | None,
         result: Result | None,
         error: BaseException | None,
-    ) -> None:
+    ) -> Awaitable[object]:
+        """Find out what the call has cost; gives what settles it."""
         if tab is None:
             now = self._clock()
             account = self._accounts.of(call, cast("Target", call.target), tariff, now)
-            tab = Tab(self._till.new_id(), now, account, {}, held=False)
+            tab = Tab(Hold(self._till.new_id(), now, now, ()), account, {})
 
         account = tab.account
-        if call.dry_run or getattr(result, "outcome", None) in FREE_OUTCOMES:
+        outcome = getattr(result, "outcome", None)
+        if call.dry_run or outcome is SIMULATED or outcome is ASKED:
             charges, entries = (), ()
         else:
             priced = self._is_priced(call, result, error)
@@ -228,12 +234,10 @@ class CostTracking(Middleware):
                 entries = account.to_enter(amounts)
 
         if not charges and not entries:
-            if tab.held:
-                await self._till.release(tab.id)
+            return self._till.release(tab.hold.id) if tab.hold.charges else _nothing()
 
-            return
-
-        await self._till.settle(Bill(tab.id, tab.at, charges, entries), account)
+        id, at, _, _ = tab.hold
+        return self._till.settle(_tuple(Bill, (id, at, charges, entries)), account)
 
     def _is_priced(self, call: Call, result: Result | None, error: BaseException | None) -> bool:
         if error is not None:
@@ -242,7 +246,7 @@ class CostTracking(Middleware):
         if not self._charge_failed and getattr(result, "is_error", False):
             return False
 
-        return self._charge_cached or not call.state.get(SERVED_FROM_CACHE)
+        return self._charge_cached or not call.left(SERVED_FROM_CACHE)
 
     def _price(
         self, call: Call, tariff: Tariff, tab: Tab, result: Result | None
@@ -253,3 +257,7 @@ class CostTracking(Middleware):
         except Exception:  # noqa: BLE001 # the call has run, and is not free because of it
             report_failure(logger, "the price of %.130r failed after the call", call.target_name)
             return tab.price
+
+
+async def _nothing() -> None:
+    """Be awaited where there is nothing to settle."""

@@ -13,7 +13,7 @@ from stanchion import Principal
 from .tokens.verifier import MAX_TOKEN, InvalidToken, TokenVerifier
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # frozen would cost each request three calls
 class Credentials:
     """What a request brings along that may prove who calls.
 

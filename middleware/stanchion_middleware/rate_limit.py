@@ -155,7 +155,14 @@ class RateLimit(Middleware):
 
             weight = 1 if call.target is None else _weight(call)
             if weight and keys:
-                standings = await self._take(plan, keys, weight)
+                try:
+                    standings = await self._storage.take(keys, plan.rates, weight)
+                except Unavailable:
+                    if not self._fail_open:
+                        raise
+
+                    standings = ()
+
                 if standings:
                     await self._turn(call, plan, keys, weight, standings)
 

@@ -10,6 +10,8 @@
     load           a bounded keep-alive load over raw sockets
     engine         the rounds over HTTP
     inside         what is measured in one process: layers, `Server.handle`, the gate
+    deciding       the six layers that decide about a call
+    round_trips    how often a call waits for Redis
     imports        what importing costs
     lists          a list of 1,000 tools
     streamed       a result in 100 chunks

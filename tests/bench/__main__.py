@@ -15,6 +15,7 @@ import orjson
 from rich.console import Console
 
 from .contestants import BY_NAME
+from .deciding import run_deciding
 from .engine import run_engine
 from .imports import run_imports
 from .inside import run_inside
@@ -28,6 +29,7 @@ from .streamed import run_streamed
 from .tables import (
     print_budgets,
     print_compared,
+    print_deciding,
     print_engine,
     print_imports,
     print_inside,
@@ -79,6 +81,11 @@ def _layers(console: Console, figures: Figures, options: argparse.Namespace) -> 
     print_inside(console, figures.inside)
 
 
+def _deciding(console: Console, figures: Figures, options: argparse.Namespace) -> None:
+    figures.deciding = run_deciding(requests=options.requests, rounds=options.rounds)
+    print_deciding(console, figures.deciding)
+
+
 def _engine(console: Console, figures: Figures, options: argparse.Namespace) -> None:
     console.print(
         f"{options.rounds} rounds of {options.requests} requests each, "
@@ -124,6 +131,7 @@ def _sessions(console: Console, figures: Figures, options: argparse.Namespace) -
 PARTS: dict[str, Callable[[Console, Figures, argparse.Namespace], None]] = {
     "import": _imports,
     "layers": _layers,
+    "deciding": _deciding,
     "engine": _engine,
     "lists": _lists,
     "streamed": _streamed,

@@ -162,7 +162,7 @@ async def _measure_calls(requests: int, rounds: int) -> dict[str, float]:
             reply = await call()
             assert orjson.loads(reply.body)["result"]["structuredContent"] == {"result": 42}
 
-        return await _least_us(measured, requests, rounds)
+        return await least_us(measured, requests, rounds)
 
 
 async def _measure_production(requests: int, rounds: int) -> dict[str, float]:
@@ -175,7 +175,7 @@ async def _measure_production(requests: int, rounds: int) -> dict[str, float]:
             await stack.enter_async_context(server)
             measured[name] = partial(server.handle, MODERN_CALL, connection)
 
-        least = await _least_us(measured, requests, rounds)
+        least = await least_us(measured, requests, rounds)
 
     return {name: least[name] - least[""] for name in servers}
 
@@ -198,9 +198,10 @@ def written_log() -> Iterator[None]:
             logger.propagate = before[1]
 
 
-async def _least_us(
+async def least_us(
     measured: Mapping[str, Callable[[], Awaitable[Any]]], requests: int, rounds: int
 ) -> dict[str, float]:
+    """Give for each the CPU microseconds of one run, the least of interleaved rounds."""
     least = dict.fromkeys(measured, float("inf"))
     for _ in range(rounds):
         for name, call in measured.items():

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from .deciding import TOGETHER, DecidingFigures
 from .engine import EngineFigures, Row
 from .imports import ImportFigures
 from .inside import InsideFigures
@@ -22,6 +23,7 @@ class Figures:
 
     engine: EngineFigures | None = None
     inside: InsideFigures | None = None
+    deciding: DecidingFigures | None = None
     imports: ImportFigures | None = None
     lists: ComparedFigures | None = None
     streamed: ComparedFigures | None = None
@@ -67,6 +69,9 @@ def budgets(figures: Figures) -> list[Budget]:
         for kind, spent in figures.inside.layer_ns.items():
             found.append(Budget(f"a pass-through {kind}", "<= 500 ns", spent, 500))
 
+    if figures.deciding is not None:
+        found += _deciding_budgets(figures.deciding)
+
     if figures.imports is not None:
         name = "import stanchion, to pydantic, anyio, orjson"
         found.append(Budget(name, "<= 1.6 x", figures.imports.ratio, 1.6))
@@ -92,6 +97,14 @@ def _engine_budgets(engine: EngineFigures) -> Iterator[Budget]:
 
     mcp = ratio(engine.row("mcp-json", "modern"), engine.row("stanchion", "modern"))
     yield Budget("mcp 2.3.0, JSON, modern, to no middleware", ">= 6 x", mcp, 6, at_least=True)
+
+
+def _deciding_budgets(deciding: DecidingFigures) -> Iterator[Budget]:
+    added = deciding.added_us[TOGETHER]
+    yield Budget("the six layers together, µs a call", "<= 35", added, 35)
+    yield Budget("a repeated decision of RBAC, µs", "<= 3", deciding.repeated_us, 3)
+    yield Budget("a first decision of RBAC, µs", "<= 5,000", deciding.first_us, 5000)
+    yield Budget("round trips to Redis, of all limits of a call", "<= 1", deciding.round_trips, 1)
 
 
 def _compared_budgets(figures: Figures) -> Iterator[Budget]:
@@ -142,7 +155,12 @@ def as_json(figures: Figures) -> dict[str, Any]:
         if part is not None:
             written[name] = {"rows": [_row_json(row) for row in part.rows]}
 
-    flat = {"inside": figures.inside, "listens": figures.listens, "sessions": figures.sessions}
+    flat = {
+        "inside": figures.inside,
+        "deciding": figures.deciding,
+        "listens": figures.listens,
+        "sessions": figures.sessions,
+    }
     for name, part in flat.items():
         if part is not None:
             written[name] = asdict(part)

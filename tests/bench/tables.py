@@ -7,6 +7,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from .deciding import RULES, DecidingFigures
 from .engine import EngineFigures, Row
 from .imports import ImportFigures
 from .inside import InsideFigures
@@ -59,6 +60,20 @@ def print_inside(console: Console, inside: InsideFigures) -> None:
         table.add_row(f"what {name} alone adds to a call", f"{spent:,.1f} µs")
 
     console.print(table)
+
+
+def print_deciding(console: Console, deciding: DecidingFigures) -> None:
+    """Print what the six layers that decide cost."""
+    added = {f"what {name} adds": spent for name, spent in deciding.added_us.items()}
+    trips = deciding.round_trips
+    pairs = {name: f"{spent:,.1f} µs" for name, spent in added.items()}
+    pairs |= {
+        "finding who calls, of it": f"{deciding.identify_us:,.1f} µs",
+        f"a repeated decision, {RULES:,} rules": f"{deciding.repeated_us:,.2f} µs",
+        f"a first decision, {RULES:,} rules": f"{deciding.first_us:,.0f} µs",
+        "round trips to Redis, two policies": "not measured" if trips is None else f"{trips:,.2f}",
+    }
+    _print_pairs(console, "The layers that decide, least of the rounds", pairs)
 
 
 def print_imports(console: Console, imports: ImportFigures) -> None:

@@ -9,6 +9,7 @@ import pytest
 from stanchion_middleware import production
 
 from .contestants import BY_NAME
+from .deciding import SIX, TOGETHER, run_deciding
 from .engine import run_engine
 from .inside import run_inside
 from .listens import run_listens
@@ -50,6 +51,20 @@ def test_the_measurements_inside_the_process_run():
     assert figures.call_us
     assert set(figures.layer_us) == {layer.name for layer in production()}
     assert as_json(Figures(inside=figures))["inside"]["call_us"] == figures.call_us
+
+
+def test_the_measurements_of_the_deciding_layers_run():
+    """Every layer and all together have a figure, and those with a bound have a budget."""
+    figures = Figures(deciding=run_deciding(requests=5, rounds=2, rules=20))
+
+    written = as_json(figures)
+    assert set(written["deciding"]["added_us"]) == {*SIX, TOGETHER}
+    assert len(written["budgets"]) == len(budgets(figures)) == 4
+
+
+def test_redis_is_asked_once_a_call_whatever_the_number_of_limits(redis_url):
+    """All policies of a call take one round trip together."""
+    assert run_deciding(requests=5, rounds=1, rules=20).round_trips == 1.0
 
 
 @pytest.mark.timeout(300)

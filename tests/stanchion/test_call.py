@@ -45,6 +45,16 @@ def test_state_is_kept_by_key_and_keys_never_collide():
     assert repr(one) == "<StateKey count>"
 
 
+def test_what_a_layer_left_is_found_without_making_state():
+    """`left` gives what `state.get` gives, before and after there is a state."""
+    key, other = StateKey[str]("k"), StateKey[str]("k")
+    call = make_call()
+    assert call.left(key) is None
+    call.state[key] = "mine"
+    assert call.left(key) == "mine"
+    assert call.left(other) is None
+
+
 def test_state_belongs_to_one_call():
     """What one call keeps, another does not see; one call keeps it all along."""
     key = StateKey[str]("k")

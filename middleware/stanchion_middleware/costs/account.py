@@ -11,7 +11,7 @@ from stanchion import Call, OverBudget
 
 from .amount import ONE, from_minor
 from .budget import CALLS, Budget, BudgetAlert
-from .store import Charge, CostEntry
+from .store import Charge, CostEntry, Hold
 from .window import NEVER, Window, day_of
 
 MAX_LABEL: Final = 128
@@ -100,13 +100,13 @@ class Account:
             )
         )
 
-    def refusal(self, refused: Sequence[Charge], now: float) -> OverBudget:
-        """Give what a call is answered whose charges are *refused*, one or more.
+    def refusal(self, hold: Hold, refused: Sequence[str]) -> OverBudget:
+        """Give what a call is answered of whose *hold* the lines *refused* have no room.
 
         It tells the budget that is the last to have room again, and no amounts: what is spent
         may be somebody else's doing.
         """
-        waits = {charge.key: _wait(charge, now) for charge in refused}
+        waits = {each.key: _wait(each, hold.at) for each in hold.charges if each.key in refused}
         key = max(waits, key=waits.__getitem__)
         name, wait = self._budgets[key].name, waits[key]
         return OverBudget(

@@ -15,6 +15,7 @@ from .amount import add
 from .arrears import logger
 from .budget import Budget, tenant_budgets
 from .price import Tariff
+from .store import Hold
 
 MAX_ACCOUNTS: Final = 4096
 """Accounts that are kept ready."""
@@ -32,23 +33,17 @@ class Tab:
     """What is known of one call while it runs.
 
     Attributes:
-        id: That of its hold and its bill.
-        at: When it began, in seconds since 1970.
+        hold: What it reserves, of which it has the id and the time; without charges for nothing.
         account: Where it is counted.
         price: `{unit: billionths}` that was reserved for its price.
-        held: Whether anything was reserved.
     """
 
-    __slots__ = ("account", "at", "held", "id", "price")
+    __slots__ = ("account", "hold", "price")
 
-    def __init__(
-        self, id: str, at: float, account: Account, price: Mapping[str, int], held: bool
-    ) -> None:
-        self.id = id
-        self.at = at
+    def __init__(self, hold: Hold, account: Account, price: Mapping[str, int]) -> None:
+        self.hold = hold
         self.account = account
         self.price = price
-        self.held = held
 
 
 class Accounts:

