@@ -1,13 +1,15 @@
-"""The life of something that several users share: the first starts it, the last stops it."""
+"""The life of a server and of its layers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import Any
 
 import anyio
+
+from .chain import Middleware
 
 
 class SharedLife:
@@ -58,3 +60,16 @@ class SharedLife:
                 await context.__aexit__(kind, error, traceback)
         finally:
             self._turn.release()
+
+
+async def open_layer(layer: Middleware, life: AsyncExitStack) -> None:
+    """Open *layer* for as long as *life* lasts.
+
+    Raises:
+        Exception: What the layer raises, with a note that names it.
+    """
+    try:
+        await life.enter_async_context(layer)
+    except Exception as error:
+        error.add_note(f"The layer {layer.name!r} did not open, so the server did not start.")
+        raise

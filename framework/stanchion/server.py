@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -19,7 +24,7 @@ from .features.lifecycle import implementation
 from .identification import Identifies, identifier_of, identify
 from .jsonvalue import faults_of
 from .kernel import Kernel
-from .life import SharedLife
+from .life import SharedLife, open_layer
 from .mount import Mounts
 from .order import check_order
 from .peer import Connection
@@ -229,7 +234,7 @@ class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
 
         It is entered before the layers open, and left after they have closed.
         """
-        return _nothing()
+        return nullcontext()
 
     def new_correlation_id(self) -> str:
         """Make the id of one call; for a subclass to override. Must be unguessable."""
@@ -276,7 +281,7 @@ class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
             await layers.enter_async_context(self.lifespan())
             for layer in self.chain.layers:
                 if isinstance(layer, Middleware):
-                    await _open(layer, layers)
+                    await open_layer(layer, layers)
 
             for other in self.mounts.servers:
                 await layers.enter_async_context(other)
@@ -388,16 +393,3 @@ class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
             ConfigurationError: No such transport is installed, or the server is not servable.
         """
         load_transport(transport)(self, **options)
-
-
-@asynccontextmanager
-async def _nothing() -> AsyncGenerator[None]:
-    yield
-
-
-async def _open(layer: Middleware, life: AsyncExitStack) -> None:
-    try:
-        await life.enter_async_context(layer)
-    except Exception as error:
-        error.add_note(f"The layer {layer.name!r} did not open, so the server did not start.")
-        raise
