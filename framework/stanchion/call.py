@@ -169,6 +169,7 @@ class Call(Asking):
         self._stopped_by: Refusal | None = None
         self._state: State | None = None
         self.result_meta: Mapping[str, Any] = EMPTY
+        self.on_alive = None
         self._progress = None
         self._correlation_id: str | None = None
         self._new_correlation_id = new_correlation_id

@@ -57,6 +57,7 @@ class Stream:
         if not self._open:
             raise anyio.ClosedResourceError("send() is for within `async with call.stream()`")
 
+        self._call.alive()
         if type(chunk) is str and chunk.isascii():  # as most are: nothing can be wrong with it
             await self._call.send_chunk(chunk, {META_CONTENT: {"type": "text", "text": chunk}})
             return

@@ -28,14 +28,17 @@ class Telling:
         connection: Where the call came from, or None for a call by itself; the kernel's.
         meta: The request's `_meta`.
         peer: Who sent it.
+        on_alive: Is told whenever the handler shows that it gets on; for a layer that waits no
+            longer than so long for that.
     """
 
-    __slots__ = ("_progress", "_send", "connection", "meta", "peer")
+    __slots__ = ("_progress", "_send", "connection", "meta", "on_alive", "peer")
 
     _progress: tuple[float, float | None] | None  # the number, and of how much
     _send: Send | None
     connection: Connection | None
     meta: Mapping[str, Any]
+    on_alive: Callable[[], None] | None
     peer: Peer
 
     @property
@@ -105,6 +108,11 @@ class Telling:
         floor = self.meta.get(META_LOG_LEVEL)  # the gate lets in nothing but levels
         return floor is not None and is_as_severe(level, floor)
 
+    def alive(self) -> None:
+        """Say that the call gets on, without a word to the client; `progress` says it, too."""
+        if self.on_alive is not None:
+            self.on_alive()
+
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
@@ -122,6 +130,7 @@ class Telling:
 
         Source: MCP 2026-07-28, basic/utilities/progress.
         """
+        self.alive()
         # JSON has no form for NaN and the infinities.
         if self.progress_token is None or not math.isfinite(progress):
             return

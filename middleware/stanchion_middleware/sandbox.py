@@ -38,13 +38,16 @@ class Sandbox(Middleware):
     ends. A tool marked `blocking=False` that blocks after all is beyond help. A deadline that a
     layer outside has set is enforced here as well.
 
+    A tool that takes long by nature may have a large limit and a small `max_silence`: it is ended
+    when for so long it has neither reported progress nor sent a chunk, nor said `call.alive()`.
+
     The limit in bytes is on the sum of the structured result, as JSON, and the content: text as
     UTF-8, other blocks as JSON. Markers that say what was cut come on top; `_meta` does not
     count. The texts of errors that a tool raises are cut in the same way.
     """
 
     name = "sandbox"
-    policies: ClassVar = {"timeout": Timeout, "max_output": MaxOutput}
+    policies: ClassVar = {"timeout": Timeout, "max_silence": Timeout, "max_output": MaxOutput}
     order = (
         Once("the inner limit would be named, and the outer one would not be found"),
         Inside("audit", "a call that is ended here must be audited"),
@@ -55,18 +58,25 @@ class Sandbox(Middleware):
     )
 
     def __init__(
-        self, *, timeout: float | None = 30.0, max_output: int | None = 1024 * 1024
+        self,
+        *,
+        timeout: float | None = 30.0,
+        max_silence: float | None = None,
+        max_output: int | None = 1024 * 1024,
     ) -> None:
-        """Describe the layer; a tool's policies `timeout` and `max_output` go before.
+        """Describe the layer; a tool's policies of the same names go before.
 
         Args:
             timeout: Seconds that a tool has, more than 0; None for no limit.
+            max_silence: Seconds that it may run without a sign of life, more than 0; None for no
+                limit.
             max_output: Bytes that it may give, 1 or more; None for no limit.
 
         Raises:
             ConfigurationError: A number is out of range.
         """
         self._timeout = _checked("timeout", Timeout, timeout)
+        self._max_silence = _checked("max_silence", Timeout, max_silence)
         self._max_output = _checked("max_output", MaxOutput, max_output)
 
     def applies(self, target: Target | None) -> bool:
@@ -81,9 +91,12 @@ class Sandbox(Middleware):
         """
         policies = cast("Tool", next.call.target).policies
         limit = policies.get("timeout", self._timeout)
+        silence = policies.get("max_silence", self._max_silence)
         max_bytes = policies.get("max_output", self._max_output)
         try:
-            result = await self._timed(next, inf if limit is None else limit)
+            result = await self._timed(
+                next, inf if limit is None else limit, inf if silence is None else silence
+            )
         except BaseException as error:
             if max_bytes is not None:
                 cut_error(error, max_bytes)
@@ -95,10 +108,10 @@ class Sandbox(Middleware):
 
         return result
 
-    async def _timed(self, next: Next, limit: float) -> Result:
+    async def _timed(self, next: Next, limit: float, silence: float) -> Result:
         call = next.call
         outer = call.deadline
-        if limit == outer == inf:
+        if limit == outer == silence == inf:
             return await next()
 
         now = anyio.current_time()
@@ -109,12 +122,33 @@ class Sandbox(Middleware):
         call.deadline = now + limit
         try:
             # What ends in time leaves by the return, even if the deadline passes on the way.
-            with anyio.CancelScope(deadline=call.deadline):
+            with anyio.CancelScope(deadline=call.deadline) as scope:
+                if silence < limit:
+                    return await _heard(next, scope, silence)
+
                 return await next()
         finally:
             call.deadline = outer
 
-        raise TimedOut(self.name, limit, outcome_unknown=call.thread_abandoned)
+        exceeded = min(limit, silence) if scope.deadline < now + limit else limit
+        raise TimedOut(self.name, exceeded, outcome_unknown=call.thread_abandoned)
+
+
+async def _heard(next: Next, scope: anyio.CancelScope, silence: float) -> Result:
+    """Run the rest, and end *scope* where it gives no sign of life for *silence* seconds."""
+    call, last, outer = next.call, scope.deadline, next.call.on_alive
+
+    def alive() -> None:
+        scope.deadline = min(last, anyio.current_time() + silence)
+        if outer is not None:
+            outer()
+
+    call.on_alive = alive
+    alive()
+    try:
+        return await next()
+    finally:
+        call.on_alive = outer
 
 
 def _checked(option: str, type_: Any, value: Any) -> Any:

@@ -425,3 +425,67 @@ def test_wrong_options_are_refused(options):
     """What cannot work is a configuration error that says what would."""
     with pytest.raises(ConfigurationError, match=r"Input should be .*; None is no limit"):
         Sandbox(**options)
+
+
+class TestSilence:
+    async def test_a_tool_that_gets_on_is_not_ended(self):
+        """Case P5: progress, a chunk or a word keeps it alive, up to the limit of the whole."""
+
+        async def slow(call):
+            for step in range(10):
+                await anyio.sleep(9)
+                await call.progress(step)
+
+            async with call.stream() as stream:
+                await anyio.sleep(9)
+                await stream.send("on")
+
+            await anyio.sleep(9)
+            call.alive()
+            await anyio.sleep(9)
+            return ToolResult("done")
+
+        next = next_of(slow, timeout=200.0, max_silence=10.0)
+        assert (await Sandbox()(next)).content[0].text == "done"
+        assert next.call.on_alive is None
+
+    async def test_silence_ends_it(self):
+        """And the limit that is named is that of the silence."""
+
+        async def silent(call):
+            await anyio.sleep(9)
+            await call.progress(1)
+            await anyio.sleep(11)
+
+        started = anyio.current_time()
+        with pytest.raises(TimedOut) as caught:
+            await Sandbox()(next_of(silent, timeout=200.0, max_silence=10.0))
+
+        assert caught.value.limit == 10.0
+        assert 18.9 < anyio.current_time() - started < 19.5
+
+    async def test_the_whole_has_its_limit(self):
+        """However often the tool says that it gets on."""
+
+        async def endless(call):
+            while True:
+                await anyio.sleep(1)
+                await call.progress(anyio.current_time())
+
+        with pytest.raises(TimedOut) as caught:
+            await Sandbox(timeout=50.0, max_silence=5.0)(next_of(endless))
+
+        assert caught.value.limit == 50.0
+
+    async def test_an_outer_layer_hears_it_too(self):
+        """Two limits of silence hold both."""
+        heard = []
+
+        async def slow(call):
+            await call.progress(1)
+            return ToolResult("done")
+
+        next = next_of(slow, max_silence=5.0)
+        next.call.on_alive = lambda: heard.append(1)
+        await Sandbox()(next)
+        assert len(heard) == 2
