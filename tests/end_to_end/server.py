@@ -316,7 +316,39 @@ def order(item: str) -> str:
     return f"Please send one {item}."
 
 
+@depot.resource("shelf://{item}")
+def shelf(item: str) -> str:
+    """Say where an item lies."""
+    return f"{item} lies on shelf 7."
+
+
 server.mount(depot, "depot/")
+
+
+# What a session alone is offered, and what a connection is let go for.
+
+
+@server.tool
+async def unlock(call: Call) -> str:
+    """Offer a legacy session a tool of its own."""
+    if call.session is None:
+        return "no session"
+
+    call.session.tool(replace=True)(open_vault)
+    return "unlocked"
+
+
+async def open_vault() -> str:
+    """Say what is in the vault."""
+    return "gold"
+
+
+@server.tool
+async def come_back(call: Call) -> str:
+    """Let the connection go where it can be, and finish while the client is away."""
+    await call.release_connection(retry_after=0.01)
+    await call.progress(1)
+    return "back"
 
 
 # Resources.

@@ -70,3 +70,30 @@ async def test_a_legacy_client_pings(client):
 async def tally(client):
     """How often the server was told."""
     return (await client.call_tool("tally", {"what": "roots"})).structured_content["result"]
+
+
+async def test_a_mounted_template_is_read(client):
+    """Under the URI that this server gives it, which is also the one in the answer."""
+    templates = (await client.list_resource_templates()).resource_templates
+    assert "shelf://depot/{item}" in {each.uri_template for each in templates}
+    (contents,) = (await client.read_resource("shelf://depot/glass")).contents
+    assert (str(contents.uri), contents.text) == ("shelf://depot/glass", "glass lies on shelf 7.")
+
+
+async def test_a_session_is_offered_a_tool_of_its_own(way, client):
+    """Legacy clients have sessions; a modern one is told that it has none."""
+    said = (await client.call_tool("unlock")).content[0].text
+    if way.era == "modern":
+        assert said == "no session"
+        with pytest.raises(MCPError, match="Unknown tool"):
+            await client.call_tool("open_vault")
+    else:
+        assert said == "unlocked"
+        assert (await client.call_tool("open_vault")).content[0].text == "gold"
+
+
+async def test_a_connection_is_let_go_and_found_again(way, client, ears):
+    """Over legacy HTTP the client comes back for the rest by itself; elsewhere nothing changes."""
+    assert (await client.call_tool("come_back")).content[0].text == "back"
+    resumed = any("last-event-id" in headers for headers in ears.headers)
+    assert resumed == (str(way) == "http-legacy")
