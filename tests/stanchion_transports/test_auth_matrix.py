@@ -31,13 +31,13 @@ def anyio_backend():
 
 
 def token(**claims):
-    now = int(time.time())
+    now = int(time.time())  # when the module is read, which may be long before a test runs
     claims = {
         "iss": ISSUER,
         "sub": "ada",
         "aud": RESOURCE,
         "iat": now,
-        "exp": now + 600,
+        "exp": now + 86_400,
         **claims,
     }
     return jwt.encode({"alg": "Ed25519", "kid": "one"}, claims, KEY, algorithms=["Ed25519"])
