@@ -549,6 +549,8 @@ class TestBounds:
             for _ in range(20):  # the event loop lets go of what has ended in its own time
                 await anyio.lowlevel.checkpoint()
                 gc.collect()
+                if not any(reference() for reference in left):
+                    break
 
             assert [reference() for reference in left] == [None, None, None]
 

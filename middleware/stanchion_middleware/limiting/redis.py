@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import time
@@ -155,10 +156,12 @@ class RedisLimits(LimitStorage):
 
     async def __aenter__(self) -> Self:
         """Connect, and bring the script; Redis may be away."""
-        import sniffio
-
-        if sniffio.current_async_library() != "asyncio":
-            raise ConfigurationError("RedisLimits needs asyncio: the client of Redis does")
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            raise ConfigurationError(
+                "RedisLimits needs asyncio: the client of Redis does"
+            ) from None
 
         try:
             from redis.asyncio.retry import Retry
