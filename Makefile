@@ -86,5 +86,5 @@ $(READY): pyproject.toml constraints.txt
 $(BENCH_READY): pyproject.toml constraints.txt
 	$(call make_environment,.venv-bench)
 	@echo '*' > .venv-bench/.gitignore
-	.venv-bench/bin/python -m pip install --quiet --constraint constraints.txt --editable . $(PEERS)
+	.venv-bench/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[redis]' $(PEERS)
 	@touch $@
