@@ -177,10 +177,14 @@ class Exchange:
     # What the watch asks.
 
     async def watch_disconnect(self) -> None:
-        """Wait until the client goes away, and cancel what it asked for."""
+        """Wait until the client goes away, and do what is then to be done."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
+        self.lose_client()
+
+    def lose_client(self) -> None:
+        """End what the client has asked for, now that it has gone away."""
         if not self._ended:
             self.cancel()
 

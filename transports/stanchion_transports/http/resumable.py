@@ -177,15 +177,9 @@ class Resumable(Exchange):
 
     # What the watch asks.
 
-    async def watch_disconnect(self) -> None:
-        """Wait until the client goes away; what it asked for goes on if it can come back."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
-        if self._ended:
-            return
-
-        if self._gone:
+    def lose_client(self) -> None:
+        """Go on with what the client has asked for if it can come back; end it otherwise."""
+        if self._ended or self._gone:
             return
 
         if self._open and self._session is not None:

@@ -75,11 +75,8 @@ class Standing(Resumable):
 
         return b""
 
-    async def watch_disconnect(self) -> None:
-        """Wait until the client goes away."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
+    def lose_client(self) -> None:
+        """End the stream, now that the client has gone away."""
         self._gone = True
         self.scope.cancel()
 
@@ -122,11 +119,8 @@ class Resumed(Exchange):
 
             await store.wait(session.id, stream, number)
 
-    async def watch_disconnect(self) -> None:
-        """Wait until the client goes away."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
+    def lose_client(self) -> None:
+        """Stop following, now that the client has gone away."""
         self.scope.cancel()
 
 
