@@ -12,6 +12,7 @@ General layout, from the ground up; a module imports only from those above it:
     telling, asking           what a call tells and asks its client
     tenant_state, tenant      for whom is called, and what is kept for them
     peer, call, results       what travels: who asks, what is asked, what is answered
+    ending                    how a call ended, for those who observe
     chain, order, policies    the layers, and what is checked of them at start-up
     identification, expiry    who sends a request, and for how long that is proved
     target, catalog           what a server offers by name, with its compiled chains
@@ -79,6 +80,7 @@ from .edge import Reply as Reply
 from .elicitation import Elicited as Elicited
 from .elicitation import ElicitForm as ElicitForm
 from .elicitation import ElicitUrl as ElicitUrl
+from .ending import Ending as Ending
 from .errors import AppNotFound as AppNotFound
 from .errors import AskFailed as AskFailed
 from .errors import CallError as CallError

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sized
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from .call import EMPTY, Call
+from .chain import Middleware, is_for
 from .dry_run import wants_dry_run
+from .ending import observers_of
 from .errors import MethodNotFound
 from .gate import admit_legacy, admit_modern
 from .peer import Connection, Peer
 from .protocol import (
+    CLIENT_REQUESTS,
+    LATEST_LEGACY_VERSION,
+    LATEST_MODERN_VERSION,
     META_CAPABILITIES,
     META_CLIENT,
     MODERN_VERSIONS,
@@ -33,6 +38,7 @@ class Admission:
     Attributes:
         methods: The methods that are served.
         custom: `{method: row}` of those that are none of the protocol's.
+        observers: `{method: who is told how its calls end}`, of all methods that are known.
     """
 
     def __init__(self, server: Server, rounds: Rounds, features: Collection[Feature]) -> None:
@@ -45,6 +51,12 @@ class Admission:
             if feature.capability is not None:
                 self._announced[feature.capability] = feature.registered
 
+        layers = [each for each in server.chain.layers if isinstance(each, Middleware)]
+        known = {method for method, _ in CLIENT_REQUESTS} | self.custom.keys()
+        self.observers = {
+            method: observers_of(each for each in layers if is_for(each, method))
+            for method in known
+        }
         self._rounds = rounds
         self._scopes = server.session_scopes
         self._new_correlation_id = server.new_correlation_id
@@ -74,6 +86,39 @@ class Admission:
         peer = _peer_of(request, version, connection, headers)
         call = self.make_call(request, peer, connection, send)
         call.dry_run = dry_run
+        return call
+
+    def refused(
+        self,
+        request: Request,
+        era: Era,
+        connection: Connection,
+        headers: Mapping[str, str] | None,
+    ) -> Call | None:
+        """Give a request that was not let in as a call for those who observe, or None.
+
+        None where nobody does, or the method is none that is known. What is malformed is left
+        out of the call.
+        """
+        observers = self.observers.get(request.method)
+        if not observers:
+            return None
+
+        given = request.params or EMPTY
+        name = given.get(TARGET_PARAMS.get(request.method, ""))
+        call = Call(
+            request.method,
+            _claimed_peer(given, era, connection, headers),
+            id=request.id,
+            params=given,
+            meta=_mapping(given.get("_meta")),
+            target_name=name if isinstance(name, str) else None,
+            arguments=_mapping(given.get("arguments")),
+            principal=connection.principal,
+            connection=connection,
+            new_correlation_id=self._new_correlation_id,
+        )
+        call.observers = observers
         return call
 
     def _serves(self, method: Method, era: Era) -> bool:
@@ -132,3 +177,28 @@ def _peer_of(
         address=connection.address,
         headers=connection.headers if headers is None else headers,
     )
+
+
+def _claimed_peer(
+    params: Mapping[str, Any],
+    era: Era,
+    connection: Connection,
+    headers: Mapping[str, str] | None,
+) -> Peer:
+    """Give who sent a request that is malformed, as far as it says."""
+    if era is Era.LEGACY and connection.peer is not None:
+        return connection.peer
+
+    meta = _mapping(params.get("_meta"))
+    return Peer(
+        connection.transport,
+        LATEST_MODERN_VERSION if era is Era.MODERN else LATEST_LEGACY_VERSION,
+        client=_mapping(meta.get(META_CLIENT) or params.get("clientInfo")),
+        capabilities=EMPTY,
+        address=connection.address,
+        headers=connection.headers if headers is None else headers,
+    )
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", value) if isinstance(value, dict) else EMPTY

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import anyio
 
 from .asking import Asking
+from .ending import NOBODY
 from .peer import Connection, Peer, Principal
 from .telling import Send
 from .tenant import Tenant
@@ -92,6 +94,10 @@ class Call(Asking):
         principal: Who the caller is, as far as proved; None while nobody proved anything.
         tenant: The tenant it acts for, or None.
         costs: What the handler has reported with `add_cost`.
+        started: When the engine took the request, on the clock of `time.perf_counter()`.
+        trace_id: The trace that the call belongs to, 32 hexadecimal digits, or None; set by the
+            layer that traces.
+        span_id: The call's own span in it, 16 hexadecimal digits, or None.
         deadline: When the call must be done, on the clock of `anyio.current_time()`; infinite
             until a layer lowers it.
         dry_run: True if the call must not have an effect: no tool's handler is run for it. It is
@@ -101,6 +107,7 @@ class Call(Asking):
         scope: The cancel scope that the call runs in; the kernel's.
         connection: Where the call came from, or None for a call by itself; the kernel's.
         round: What is known of earlier rounds of the call, once it was looked at; the kernel's.
+        observers: Who is told how the call ends; the kernel's.
     """
 
     __slots__ = (
@@ -115,15 +122,19 @@ class Call(Asking):
         "dry_run",
         "id",
         "method",
+        "observers",
         "params",
         "principal",
         "result_meta",
         "round",
         "scope",
+        "span_id",
+        "started",
         "target",
         "target_name",
         "tenant",
         "thread_abandoned",
+        "trace_id",
     )
 
     def __init__(
@@ -156,6 +167,10 @@ class Call(Asking):
         id_of_tenant = None if principal is None else principal.tenant
         self.tenant = None if id_of_tenant is None else Tenant(id_of_tenant)
         self.costs: Sequence[Cost] = ()
+        self.started = perf_counter()
+        self.trace_id: str | None = None
+        self.span_id: str | None = None
+        self.observers = NOBODY
         self.deadline = FOREVER
         self.dry_run = False
         self.thread_abandoned = False

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, cast
 
 from .call import Call
+from .ending import NOBODY, Ending, Observer, observers_of
 from .errors import ChainFrozen, ConfigurationError, Denied
 from .results import Result
 
@@ -38,13 +39,18 @@ class Layer(Protocol):
 
 
 class Link:
-    """A layer and the link inside it; made when the chain is compiled, never per call."""
+    """A layer and the link inside it; made when the chain is compiled, never per call.
 
-    __slots__ = ("inner", "layer")
+    Attributes:
+        observers: On the outermost link: who is told how its calls end.
+    """
+
+    __slots__ = ("inner", "layer", "observers")
 
     def __init__(self, layer: Layer, inner: Link | None) -> None:
         self.layer = layer
         self.inner = inner
+        self.observers: tuple[Observer, ...] = NOBODY
 
 
 class Next:
@@ -78,8 +84,9 @@ class Next:
 class Middleware:
     """The base class of a layer that has options, policies, order rules or a life.
 
-    A subclass may override `applies`, `prepare`, `visible`, `__call__`, `__aenter__` and
-    `__aexit__`, and set the class attributes below. Everything else is the framework's.
+    A subclass may override `applies`, `prepare`, `visible`, `__call__`, `ended`, `confirm`,
+    `__aenter__` and `__aexit__`, and set the class attributes below. Everything else is the
+    framework's.
 
     Attributes:
         name: What order rules, errors and logs call the layer.
@@ -135,6 +142,26 @@ class Middleware:
             raise Denied("not visible", policy=self.name, hidden=True)
 
         return await next()
+
+    def ended(self, call: Call, ending: Ending) -> None:
+        """Take note of how *call* ended; for layers that observe.
+
+        Called once for every request of a method that the layer is for, when its answer is ready
+        and before it is sent: also where the engine refused it before the chain (malformed
+        parameters, a server that is full or shuts down), where a layer outside of this one ended
+        it, and where the peer cancelled it. `call` may then lack what the chain would have found
+        out, such as its target. Must not block; what it raises is logged and changes nothing.
+        """
+
+    async def confirm(self, call: Call, ending: Ending) -> None:
+        """Hold the answer to *call* back until it may be sent; for layers that observe.
+
+        Called after `ended`, not where nothing is answered. Its time is not in
+        `ending.duration`.
+
+        Raises:
+            Refusal: It must not be sent; the refusal is answered in its place.
+        """
 
     async def __aenter__(self) -> object:
         """Open what the layer needs; called when the server starts."""
@@ -215,11 +242,13 @@ class Chain:
             wrap: What to put around each layer, given it and its name; for debug mode.
         """
         link = Link(endpoint, None)
-        for layer in reversed(self.select(method, target)):
+        layers = self.select(method, target)
+        for layer in reversed(layers):
             # The bound method saves a slot look-up per call over calling the instance.
             run: Layer = layer.__call__ if isinstance(layer, Middleware) else layer
             link = Link(run if wrap is None else wrap(run, layer_name(layer)), link)
 
+        link.observers = observers_of(layers)
         return link
 
     def __repr__(self) -> str:

@@ -8,10 +8,7 @@ layer or a handler raises: nothing but cancellation passes it.
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import os
-import sys
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,15 +22,15 @@ from .chain import Layer, Link, Next
 from .client_notification import read_notification
 from .debug import checked
 from .edge import NO_REPLY, Edge, Reply
+from .ending import confirm, ended, tell
 from .errors import (
     CallError,
     InvalidRequest,
-    InvalidResult,
     ProtocolError,
     Unavailable,
-    UrlElicitationRequired,
     call_error_in,
 )
+from .failures import Failures
 from .features import features_of
 from .features.subscriptions import LISTEN
 from .gate import admit_notification, era_of_message
@@ -61,9 +58,9 @@ from .wire import (
 if TYPE_CHECKING:
     from .server import Server
 
-logger = logging.getLogger("stanchion.kernel")
-
 DRAINING = "the server is shutting down"
+
+NOTHING: tuple[Reply, BaseException | None, Result | None] = (NO_REPLY, None, None)
 
 MAX_BATCH = 100
 """Messages in one batch; each becomes a call of its own."""
@@ -88,6 +85,7 @@ class Kernel:
         self._max_calls = max_calls
         self._max_listens = max_listens
         self._rounds = rounds
+        self._failures = Failures(edge, rounds)
         self._changes = server.changes
         # The event loop's own class: anyio.CancelScope looks it up anew for every scope.
         self._new_scope = type(anyio.CancelScope())
@@ -143,10 +141,7 @@ class Kernel:
         """
         if isinstance(message, Request):
             admitted = self._admit(message, connection, headers, send)
-            if isinstance(admitted, Call):
-                return self._run(admitted, connection)
-
-            return _ready(admitted)
+            return self._run(admitted, connection) if isinstance(admitted, Call) else admitted
 
         if isinstance(message, Notification):
             self._notification(message, connection, headers)
@@ -205,16 +200,22 @@ class Kernel:
         connection: Connection,
         headers: Mapping[str, str] | None,
         send: Send | None,
-    ) -> Call | Reply:
+    ) -> Call | Coroutine[Any, Any, Reply]:
         """Let a request in as a call, or give the answer that turns it away."""
         era = era_of_message(request, headers)
         try:
             call = self._admission.admit(request, era, connection, headers, send)
         except ProtocolError as fault:
-            return self._edge.fault(request.id, fault, era)
+            reply = self._edge.fault(request.id, fault, era)
+            refused = self._admission.refused(request, era, connection, headers)
+            return _ready(reply) if refused is None else self._end(refused, reply, fault)
+
+        if request.method != "ping":
+            return call
 
         # Answered here: a sign of life asks nothing of the chain.
-        return Reply(encode_result(request.id, {})) if request.method == "ping" else call
+        call.observers = self._admission.observers["ping"]
+        return self._end(call, Reply(encode_result(request.id, {})))
 
     def _link_of(self, call: Call) -> Link:
         """Give the chain of the call, and the call its target if it has one."""
@@ -241,38 +242,27 @@ class Kernel:
 
     async def _run(self, call: Call, connection: Connection) -> Reply:
         # Here, not when it was admitted: a transport may start what `dispatch` gave it later.
+        link = self._link_of(call)
+        call.observers = link.observers
         listens = call.method == LISTEN
         running = self._listening if listens else self.running
         full = self.draining or len(running) >= (self._max_listens if listens else self._max_calls)
         if full or call.id in connection.in_flight:
-            return self._fail(call, self._refusal(call, connection))
+            refusal = self._refusal(call, connection)
+            return await self._end(call, self._failures.answer(call, refusal), refusal)
 
-        link = self._link_of(call)
         connection.in_flight[call.id] = call
         running.add(call)
-        reply: Reply = NO_REPLY
+        passed = NOTHING
         try:
             with self._new_scope() as scope:
                 call.scope = scope
-                try:
-                    result = await link.layer(Next(call, link.inner))
-                    if not isinstance(result, Result):  # pyright: ignore[reportUnnecessaryIsInstance] # users
-                        raise TypeError(f"the chain gave {type(result).__name__}, no Result")
+                passed = await self._pass(link, call, connection)
+        except BaseException as error:
+            if call.observers:
+                tell(call, ended(call, NO_REPLY, error, None))
 
-                    kind = type(result)
-                    if kind is InputRequired or kind is Subscription:
-                        result = await self._conclude(call, result, connection)
-
-                    reply = self._edge.result(call, result)
-                except BaseException as error:
-                    if is_cancellation(error):
-                        raise
-
-                    reply = self._fail(call, call_error_in(error) or error)
-                else:
-                    if call.method == "initialize":
-                        connection.peer = call.peer
-                        self._changes.connect(connection, call)
+            raise
         finally:
             stopped_by = call.close()
             del connection.in_flight[call.id]
@@ -280,11 +270,62 @@ class Kernel:
             if self._idle is not None and not self.running:
                 self._idle.set()
 
-        if not scope.cancel_called:
+        if scope.cancel_called:
+            # A cancelled request gets no response (MCP 2025-11-25, basic/utilities/cancellation).
+            reply = NO_REPLY if stopped_by is None else self._failures.answer(call, stopped_by)
+            passed = (reply, stopped_by, None)
+
+        return await self._end(call, *passed) if call.observers else passed[0]
+
+    async def _pass(
+        self, link: Link, call: Call, connection: Connection
+    ) -> tuple[Reply, BaseException | None, Result | None]:
+        """Run the chain; gives the answer, and what was raised or what the chain gave."""
+        try:
+            result = await link.layer(Next(call, link.inner))
+            if not isinstance(result, Result):  # pyright: ignore[reportUnnecessaryIsInstance] # users
+                raise TypeError(f"the chain gave {type(result).__name__}, no Result")
+
+            kind = type(result)
+            if kind is InputRequired or kind is Subscription:
+                result = await self._conclude(call, result, connection)
+
+            reply = self._edge.result(call, result)
+        except BaseException as error:
+            if is_cancellation(error):
+                raise
+
+            raised = call_error_in(error) or error
+            return self._failures.answer(call, raised), raised, None
+
+        if call.method == "initialize":
+            connection.peer = call.peer
+            self._changes.connect(connection, call)
+
+        return reply, None, result
+
+    async def _end(
+        self,
+        call: Call,
+        reply: Reply,
+        error: BaseException | None = None,
+        result: Result | None = None,
+    ) -> Reply:
+        """Tell who observes how *call* ended, and give what is answered then."""
+        ending = ended(call, reply, error, result)
+        tell(call, ending)
+        if not reply.parts:
             return reply
 
-        # A cancelled request gets no response (MCP 2025-11-25, basic/utilities/cancellation).
-        return NO_REPLY if stopped_by is None else self._fail(call, stopped_by)
+        try:
+            await confirm(call, ending)
+        except BaseException as failure:
+            if is_cancellation(failure):
+                raise
+
+            return self._failures.answer(call, call_error_in(failure) or failure)
+
+        return reply
 
     async def _conclude(self, call: Call, result: Result, connection: Connection) -> Result:
         """Do what is left to do for a result once the chain has let it pass."""
@@ -293,31 +334,6 @@ class Kernel:
 
         self._rounds.seal(call, cast("InputRequired", result))
         return result
-
-    def _fail(self, call: Call, error: BaseException) -> Reply:
-        """Answer *call* with *error*, whatever else goes wrong on the way there."""
-        if isinstance(error, UrlElicitationRequired):
-            try:
-                return self._ask_first(call, error)
-            except Exception as second:  # noqa: BLE001 # answered below
-                error = second
-
-        try:
-            _log(call, error)
-        except BaseException as second:  # noqa: BLE001 # a log handler must not cost the answer
-            _report(call, second)
-
-        try:
-            return self._edge.error(call, error)
-        except BaseException as second:  # noqa: BLE001 # a peer without an answer waits for ever
-            _report(call, second)
-            return self._edge.last_resort(call)
-
-    def _ask_first(self, call: Call, required: UrlElicitationRequired) -> Reply:
-        """Ask a modern peer what a layer has raised; raises what else it is to be told."""
-        result = self._rounds.open_first(call, required)
-        self._rounds.seal(call, result)
-        return self._edge.result(call, result)
 
     def _notification(
         self,
@@ -357,26 +373,6 @@ class Kernel:
 
         for call in list(self.running):
             call.stop(Unavailable(DRAINING, policy="drain", retry_after=1.0))
-
-
-def _log(call: Call, error: BaseException) -> None:
-    """Log what the peer is not told: a crash, and a result that could not be sent."""
-    # The name is the peer's: repr and a bound keep it from writing lines of its own.
-    name = call.target_name or ""
-    if not isinstance(error, CallError):
-        text = "%s %.130r crashed (correlation id %s)"
-        logger.error(text, call.method, name, call.correlation_id, exc_info=error)
-    elif isinstance(error, InvalidResult):
-        text = "%s %.130r: %s (correlation id %s)"
-        cause = error.__cause__
-        logger.error(text, call.method, name, error, call.correlation_id, exc_info=cause)
-
-
-def _report(call: Call, error: BaseException) -> None:
-    """Say on stderr that reporting a failure failed; the log may be what is broken."""
-    kind = type(error).__name__
-    with contextlib.suppress(Exception):  # stderr may be closed, and there is nowhere else
-        sys.stderr.write(f"stanchion: {call.method} failed, and reporting it raised {kind}\n")
 
 
 def _batch_problem(members: list[Any], connection: Connection) -> str | None:

@@ -76,6 +76,9 @@ class Mounted:
         call = next.call
         outer, outer_name = call.target, call.target_name
         call.target, call.target_name = self.entry.target, name
+        if link.observers and link.observers[0] not in call.observers:  # else it is a retry
+            call.observers += link.observers
+
         try:
             result = await link.layer(Next(call, link.inner))
         except Exception as error:

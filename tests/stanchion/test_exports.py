@@ -16,7 +16,7 @@ PUBLIC = {
         ASSUMED_HTTP_VERSION AnyBlock AnyLayer AppNotFound Ask AskFailed Audio Block Bus
         CREDENTIAL_FIELDS Call CallError Chain ChainFrozen Change ClientNotification
         Completion ConfigurationError Connection Contents Cost Crashed Denied
-        DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited EmbeddedResource Era
+        DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited EmbeddedResource Ending Era
         Event EventStore Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
         HeaderMismatch Identifies Image InputNeeded InputRequired Inside
         InvalidArguments InvalidParams InvalidPolicy InvalidPrompt InvalidRequest

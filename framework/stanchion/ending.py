@@ -1,0 +1,130 @@
+"""The ending: how one call ended, as every layer that observes is told it.
+
+A layer in the chain sees what the layers inside it give and raise. It does not see what the engine
+refuses before the chain, a call that is cancelled while its answer is encoded, a result that no
+JSON has a form for, or what a layer outside of it makes of the outcome. Whoever keeps a record of
+calls overrides `Middleware.ended`, which is called exactly once for every request with a known
+method, with what the peer was really told.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from time import perf_counter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from .outcome import Outcome
+
+if TYPE_CHECKING:
+    from .call import Call
+    from .chain import AnyLayer
+    from .edge import Reply
+    from .results import Result
+
+logger = logging.getLogger("stanchion.ending")
+
+
+class Ending:
+    """How a call ended.
+
+    Attributes:
+        outcome: The one word for it.
+        error: What was raised in the end, or None; a call that its peer cancelled has the
+            cancellation, or None.
+        result: What the chain gave, or None where it gave nothing that was sent.
+        duration: Seconds from when the engine took the request until its answer was encoded.
+        reply_size: Bytes of the answer; 0 where nothing is answered.
+    """
+
+    __slots__ = ("duration", "error", "outcome", "reply_size", "result")
+
+    def __init__(
+        self,
+        outcome: Outcome,
+        *,
+        error: BaseException | None = None,
+        result: Result | None = None,
+        duration: float = 0.0,
+        reply_size: int = 0,
+    ) -> None:
+        self.outcome = outcome
+        self.error = error
+        self.result = result
+        self.duration = duration
+        self.reply_size = reply_size
+
+    def __repr__(self) -> str:
+        return f"<Ending {self.outcome.value} in {self.duration:.6f} s>"
+
+
+class Observer(NamedTuple):
+    """A layer that is told of endings.
+
+    Attributes:
+        ended: Its `Middleware.ended`.
+        confirm: Its `Middleware.confirm`, or None where it does not override it.
+    """
+
+    ended: Callable[[Call, Ending], None]
+    confirm: Callable[[Call, Ending], Awaitable[None]] | None
+
+
+NOBODY: Final[tuple[Observer, ...]] = ()
+
+
+def observers_of(layers: Iterable[AnyLayer]) -> tuple[Observer, ...]:
+    """Give those of *layers* that override `Middleware.ended` or `confirm`, outermost first."""
+    from .chain import Middleware  # the chain needs this module to compile its links
+
+    found: list[Observer] = []
+    for layer in layers:
+        if isinstance(layer, Middleware):
+            confirms = type(layer).confirm is not Middleware.confirm
+            if confirms or type(layer).ended is not Middleware.ended:
+                found.append(Observer(layer.ended, layer.confirm if confirms else None))
+
+    return tuple(found)
+
+
+def ended(call: Call, reply: Reply, error: BaseException | None, result: Result | None) -> Ending:
+    """Make the ending of *call* out of what it is answered, and what was raised or given.
+
+    One with neither was cancelled by its peer, but for a `ping`, which has no result.
+    """
+    if error is not None:
+        outcome = Outcome.of_error(error)
+    elif result is not None:
+        outcome = result.outcome
+    else:
+        outcome = Outcome.OK if reply.parts else Outcome.CANCELLED
+
+    return Ending(
+        outcome,
+        error=error,
+        result=result,
+        duration=perf_counter() - call.started,
+        reply_size=sum(map(len, reply.parts)),
+    )
+
+
+def tell(call: Call, ending: Ending) -> None:
+    """Tell every observer of *call* how it ended; a failure of one is logged, and no more."""
+    for observer in call.observers:
+        try:
+            observer.ended(call, ending)
+        except Exception:
+            # An observer never fails a call (its log handler may be what is broken).
+            name = getattr(observer.ended, "__self__", observer.ended)
+            logger.exception("%r failed to take note of a call", name)
+
+
+async def confirm(call: Call, ending: Ending) -> None:
+    """Wait for every observer that holds the answer back until it is sure.
+
+    Raises:
+        BaseException: What the first of them raises, in place of which no answer may be sent.
+    """
+    for observer in call.observers:
+        if observer.confirm is not None:
+            await observer.confirm(call, ending)
