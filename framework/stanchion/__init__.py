@@ -12,7 +12,7 @@ General layout, from the ground up; a module imports only from those above it:
     telling, asking           what a call tells and asks its client
     tenant_state, tenant      for whom is called, and what is kept for them
     peer, call, results       what travels: who asks, what is asked, what is answered
-    ending                    how a call ended, for those who observe
+    ending, reading           how a call ended, and what layers measure, for those who observe
     chain, order, policies    the layers, and what is checked of them at start-up
     identification, expiry    who sends a request, and for how long that is proved
     target, catalog           what a server offers by name, with its compiled chains
@@ -158,6 +158,8 @@ from .protocol import LEGACY_VERSIONS as LEGACY_VERSIONS
 from .protocol import MODERN_VERSIONS as MODERN_VERSIONS
 from .protocol import SUPPORTED_VERSIONS as SUPPORTED_VERSIONS
 from .protocol import Era as Era
+from .reading import Reading as Reading
+from .reading import readings_of as readings_of
 from .redaction import Redactor as Redactor
 from .resource import Resource as Resource
 from .resource_template import ResourceTemplate as ResourceTemplate

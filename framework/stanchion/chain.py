@@ -20,6 +20,8 @@ from .results import Result
 
 if TYPE_CHECKING:
     from .order import Rule
+    from .reading import Reading
+    from .server import Server
     from .target import Target
 
 EVERY_REQUEST = frozenset({"*"})
@@ -85,8 +87,8 @@ class Middleware:
     """The base class of a layer that has options, policies, order rules or a life.
 
     A subclass may override `applies`, `prepare`, `visible`, `__call__`, `ended`, `confirm`,
-    `__aenter__` and `__aexit__`, and set the class attributes below. Everything else is the
-    framework's.
+    `joined`, `readings`, `__aenter__` and `__aexit__`, and set the class attributes below.
+    Everything else is the framework's.
 
     Attributes:
         name: What order rules, errors and logs call the layer.
@@ -162,6 +164,20 @@ class Middleware:
         Raises:
             Refusal: It must not be sent; the refusal is answered in its place.
         """
+
+    def joined(self, server: Server) -> None:
+        """Learn which server the layer serves; called before it opens, each time that it starts.
+
+        Raises:
+            ConfigurationError: The layer cannot serve it; the server does then not start.
+        """
+
+    def readings(self) -> Iterable[Reading]:
+        """Give what the layer measures of itself, now, for layers that publish metrics.
+
+        Called at any time while the server serves, from any thread, and must not block.
+        """
+        return ()
 
     async def __aenter__(self) -> object:
         """Open what the layer needs; called when the server starts."""

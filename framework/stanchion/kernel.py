@@ -111,6 +111,11 @@ class Kernel:
 
         self._admission = Admission(server, rounds, features)
 
+    @property
+    def listening(self) -> int:
+        """How many peers are told of changes, on a stream that is there for nothing else."""
+        return len(self._listening)
+
     async def handle(
         self,
         frame: bytes,

@@ -281,6 +281,7 @@ class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
             await layers.enter_async_context(self.lifespan())
             for layer in self.chain.layers:
                 if isinstance(layer, Middleware):
+                    layer.joined(self)
                     await open_layer(layer, layers)
 
             for other in self.mounts.servers:

@@ -27,7 +27,7 @@ PUBLIC = {
         MethodNotFound Middleware MissingCapability NO_REPLY Next NotSimulated
         Notification NotificationCounts OnShadow Once OrderViolation Outcome Outside
         OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
-        PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply
+        PromptArgument PromptMessage PromptResult ProtocolError Reading Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
         Result Root Rule SERVED_FROM_CACHE SUPPORTED_VERSIONS Sample Sampled ScopedState
         Seal Send Server Session SessionScope StanchionError State StateKey Stream
@@ -35,7 +35,7 @@ PUBLIC = {
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         UrlElicitationRequired call_error_in cost_of decode encode_error era_of_message
         escape_pointer fan_out_fan_in http_status is_cancellation json_depth json_size
-        layer_name load_server parallel pipeline run_stand_in serve_stream
+        layer_name load_server parallel pipeline readings_of run_stand_in serve_stream
     """,
     "stanchion_middleware": """
         ApiKey ApiKeyVerifier Auth Authenticator BearerAuthenticator Bill Budget
