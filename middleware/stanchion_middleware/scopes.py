@@ -59,7 +59,7 @@ class Scopes(Middleware):
     With the `Auth` of the chain it steps up: a caller that knows the name all the same, and that
     no layer outside of this one and no mounted server hides it from, is told which scopes the
     call needs, so that it can get them. A caller without any credentials is asked for some.
-    Without an `Auth` there is no such target for either.
+    Without an `Auth` there is no such target for either, as there is none in subscriptions.
 
     It does not check what `Auth(scopes=...)` asks of every request, and costs nothing where a
     target asks for no scope.

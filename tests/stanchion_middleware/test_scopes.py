@@ -241,6 +241,23 @@ async def test_what_a_mounted_server_hides_is_not_told_by_a_scope(roles):
         assert (await answer_to(peer, "desk/find") == "done") is bool(roles)
 
 
+async def test_a_mounted_server_challenges_with_the_auth_that_it_is_mounted_behind():
+    """A name that the caller may know, and in a list for who was found in the outer chain."""
+    auth = Auth(scopes={"read"})
+    inner = Server("inner", middleware=[Scopes(auth)])
+    inner.tool(name="find", scopes={"write"})(_done)
+    outer = Server("outer", middleware=[auth])
+    outer.mount(inner, prefix="desk/")
+    async with connect(outer, principal=ADA) as peer:
+        assert await peer.list_tools() == []
+        code, message, _ = await answer_to(peer, "desk/find")
+        assert (code, message.endswith("read write")) == (403, True)
+
+    async with connect(outer, principal=BOB) as peer:
+        assert [tool["name"] for tool in await peer.list_tools()] == ["desk/find"]
+        assert await answer_to(peer, "desk/find") == "done"
+
+
 # How it is described.
 
 
