@@ -52,6 +52,7 @@ from .rbac import Statement as Statement
 from .recovery import OnCrash as OnCrash
 from .recovery import Recovery as Recovery
 from .sandbox import Sandbox as Sandbox
+from .scopes import Scopes as Scopes
 from .simulation import META_SIMULATED as META_SIMULATED
 from .simulation import Simulation as Simulation
 from .tenants.file_tenants import FileTenants as FileTenants

@@ -1,4 +1,4 @@
-"""Auth: who calls is found by its credentials, and what its token does not cover is refused.
+"""Auth: who calls is found by its credentials, and who proves nothing is refused.
 
 Over HTTP the server is a resource server of OAuth: it names in its metadata who gives tokens for
 it, and its refusals tell a client which one to get.
@@ -11,13 +11,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from stanchion import (
     CREDENTIAL_FIELDS,
     EVERY_REQUEST,
     Call,
-    Denied,
     Inside,
     Middleware,
     Next,
@@ -33,13 +32,14 @@ from stanchion import (
 
 from .credentials import Authenticator, BearerAuthenticator, Credentials
 from .failed_attempts import FailedAttempts
-from .protected_resource import ProtectedResource, Scopes, checked_scopes
+from .protected_resource import POLICY, ProtectedResource, checked_scopes
 from .tokens.first_of import FirstOf
 from .tokens.verifier import InvalidToken, TokenVerifier
 
 NEEDS_IDENTITY: Final = (
     "multi_tenant",
     "rbac",
+    "scopes",
     "rate_limit",
     "cost",
     "validation",
@@ -53,27 +53,27 @@ NEEDS_IDENTITY: Final = (
 
 
 class Auth(Middleware):
-    """Lets in who proves who it is, and to each target whose scopes its token has.
+    """Lets in who proves who it is, with a token that has the scopes which every request needs.
 
     The principal is found anew for each request over HTTP and stdio, and once for a WebSocket; a
     transport that found it itself is believed. Past its `expires_at` it is refused, and streams of
     changes end. Credentials are read from header fields alone, never from a query, and neither
     layers inside nor handlers see them.
 
-    A target says with `scopes={"orders:write"}` what the token must have. One that a caller lacks
-    scopes for is not listed, so that what is listed can be called. With `step_up` a caller that
-    knows its name all the same is told which scopes the call needs, and can get them; without, it
-    is told that there is no such target.
+    What a target needs besides, its `scopes=`, is checked by `Scopes`, further inside: a caller
+    that its tenant or its roles hide a target from must not learn of it by a scope.
 
     Failed attempts are counted by the address of the connection. A source that has made too many
     is answered 429; credentials that are good always pass.
 
     Belongs into the outermost server of those that are mounted in one another.
+
+    Attributes:
+        anonymous: What a caller without any credentials is, or None where it is refused.
     """
 
     name = "auth"
     methods = EVERY_REQUEST
-    policies: ClassVar = {"scopes": Scopes}
     order = (
         Once("who calls is found once"),
         Inside("telemetry", "who is turned away must be seen"),
@@ -90,7 +90,6 @@ class Auth(Middleware):
         scopes_supported: Iterable[str] | None = None,
         scopes: Iterable[str] = (),
         anonymous: Principal | None = None,
-        step_up: bool = True,
         credential_fields: Iterable[str] = (),
         max_failures: int = 20,
         failures_window: float = 60.0,
@@ -107,7 +106,6 @@ class Auth(Middleware):
             scopes_supported: The scopes that the metadata names; *scopes* by default.
             scopes: What every request needs.
             anonymous: What a caller without any credentials is; None refuses it.
-            step_up: Whether a caller that lacks a scope is told so, and which.
             credential_fields: Further header fields that authenticators read secrets from.
             max_failures: Failed attempts of one source in a window, 1 or more, above which it is
                 answered 429.
@@ -123,8 +121,7 @@ class Auth(Middleware):
         self.documents: Mapping[str, Mapping[str, Any]] = self._resource.documents
         self.credential_fields = CREDENTIAL_FIELDS | {name.lower() for name in credential_fields}
         self._authenticators = _authenticators(authenticators)
-        self._anonymous = anonymous
-        self._step_up = step_up
+        self.anonymous = anonymous
         self._failures = FailedAttempts(max_failures, failures_window)
         self._clock = clock
         self._life = AsyncExitStack()
@@ -154,16 +151,32 @@ class Auth(Middleware):
 
             raise limited or self._resource.invalid_token(error.reason, self._scopes) from error
 
-        if self._anonymous is None:
+        if self.anonymous is None:
             raise self._resource.credentials_required(self._scopes)
 
-        return self._anonymous
+        return self.anonymous
+
+    def scope_refusal(
+        self, principal: Principal | None, needed: Iterable[str] = (), *, policy: str = POLICY
+    ) -> Refusal:
+        """Make what is answered to *principal* where its token lacks a scope.
+
+        Args:
+            principal: Who calls; who has sent no credentials is asked for some.
+            needed: The scopes of the target. With those of every request they are named in the
+                challenge, so only a caller that may know of the target is to be told.
+            policy: The name of the layer that refuses.
+        """
+        every = self._scopes.union(needed)
+        if principal is None or principal is self.anonymous:
+            return self._resource.credentials_required(every, policy)
+
+        return self._resource.insufficient_scope(every, policy)
 
     def visible(self, target: Target, call: Call) -> bool:
-        """Say whether the caller's token has the scopes of *target*."""
-        principal = call.principal or self._anonymous
-        needed = self._scopes | target.policies.get("scopes", self._scopes)
-        return principal is not None and needed <= principal.scopes
+        """Say whether the caller is let in, whatever *target* is."""
+        principal = call.principal or self.anonymous
+        return principal is not None and self._scopes <= principal.scopes
 
     async def __call__(self, next: Next) -> Result:
         """Run the rest of the chain for a caller that may.
@@ -171,8 +184,8 @@ class Auth(Middleware):
         Raises:
             Refusal: As `identify`, or as the transport was told when it asked.
             InvalidToken: What the caller has proved has expired.
-            Denied: A scope is missing; hidden where it is the target's and *step_up* is off.
-            Unauthenticated: A scope is missing, and the caller is nobody in particular.
+            Denied: A scope is missing that every request needs.
+            Unauthenticated: The same, and the caller is nobody in particular.
         """
         call = next.call
         principal = call.principal
@@ -181,11 +194,9 @@ class Auth(Middleware):
         elif principal.expires_at is not None:
             self._check_expiry(principal)
 
-        target = call.target
-        needed = None if target is None else target.policies.get("scopes")
-        held = principal.scopes
-        if not self._scopes <= held or (needed is not None and not needed <= held):
-            raise self._missing(principal, needed)
+        if not self._scopes <= principal.scopes:
+            # Those of the target are not named with them: that would tell that it exists.
+            raise self.scope_refusal(principal)
 
         return await next()
 
@@ -207,16 +218,6 @@ class Auth(Middleware):
     def _check_expiry(self, principal: Principal) -> None:
         if principal.expires_at is not None and self._clock() >= principal.expires_at:
             raise self._resource.invalid_token("The token has expired", self._scopes)
-
-    def _missing(self, principal: Principal, needed: frozenset[str] | None) -> Refusal:
-        if not self._step_up and self._scopes <= principal.scopes:
-            return Denied("a scope is missing", policy=self.name, hidden=True)
-
-        every = self._scopes | (needed or frozenset())
-        if principal is self._anonymous:
-            return self._resource.credentials_required(every)
-
-        return self._resource.insufficient_scope(every)
 
     async def __aenter__(self) -> object:
         """Open the authenticators, such as clients that fetch keys."""

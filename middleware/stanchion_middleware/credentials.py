@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType, TracebackType
-from typing import Self
+from types import MappingProxyType
 
 from stanchion import Principal
 
+from .tokens.shared_life import SharedLife
 from .tokens.verifier import MAX_TOKEN, InvalidToken, TokenVerifier
 
 
@@ -29,11 +29,15 @@ class Credentials:
     address: str | None = None
 
 
-class Authenticator(ABC):
+class Authenticator(SharedLife, ABC):
     """Finds credentials of one kind in a request and says whom they stand for.
 
-    Override `authenticate`, and `__aenter__` with `__aexit__` where there is something to open
-    and close: the layer enters its authenticators when the server starts.
+    Override `authenticate`. Where there is something to open and close, name it in `parts`, or
+    override `__aenter__` with `__aexit__`: the layer enters its authenticators when the server
+    starts.
+
+    Attributes:
+        parts: Context managers that are entered with it and left with it; by default none.
     """
 
     @abstractmethod
@@ -48,19 +52,6 @@ class Authenticator(ABC):
             Unavailable: It cannot be told now.
         """
 
-    async def __aenter__(self) -> Self:
-        """Open what `authenticate` needs; by default nothing."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close what `__aenter__` opened; by default nothing."""
-        return
-
 
 class BearerAuthenticator(Authenticator):
     """Reads the token of `Authorization: Bearer` and has it verified.
@@ -73,6 +64,7 @@ class BearerAuthenticator(Authenticator):
     def __init__(self, verifier: TokenVerifier) -> None:
         """Take what verifies; it is entered and left together with this."""
         self._verifier = verifier
+        self.parts = (verifier,)
 
     async def authenticate(self, credentials: Credentials) -> Principal | None:
         """Give whom the token stands for, or None where there is no `Authorization`.
@@ -95,17 +87,3 @@ class BearerAuthenticator(Authenticator):
             raise InvalidToken("Authorization is not one Bearer token")
 
         return await self._verifier.verify(token)
-
-    async def __aenter__(self) -> Self:
-        """Enter the verifier."""
-        await self._verifier.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Leave the verifier."""
-        await self._verifier.__aexit__(kind, error, trace)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from stanchion import Principal
 
@@ -40,6 +39,7 @@ class EnvironmentCredentials(Authenticator):
             environment: Where it is looked for.
         """
         self._verifier = verifier
+        self.parts = (verifier,)
         self._variable = variable
         self._environment = environment
 
@@ -58,17 +58,3 @@ class EnvironmentCredentials(Authenticator):
 
         token = self._environment.get(self._variable, "").strip()
         return await self._verifier.verify(token) if token else None
-
-    async def __aenter__(self) -> Self:
-        """Enter the verifier."""
-        await self._verifier.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Leave the verifier."""
-        await self._verifier.__aexit__(kind, error, trace)

@@ -49,6 +49,7 @@ ENDS_CALLS: Final = (
     "auth",
     "multi_tenant",
     "rbac",
+    "scopes",
     "rate_limit",
     "cost",
     "validation",

@@ -63,6 +63,7 @@ class MultiTenant(Middleware):
         Inside("audit", "a call that is refused here must be audited"),
         Inside("auth", "the principal is found there"),
         Outside("rbac", "roles are a tenant's own"),
+        Outside("scopes", "what a tenant does not have must not be known by what it needs"),
         Outside("rate_limit", "limits are counted by tenant, and a tenant has its own"),
         Outside("cost", "budgets are a tenant's own"),
         Outside("simulation", "what a tenant does not have must not be simulated"),

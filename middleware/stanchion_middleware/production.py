@@ -12,6 +12,7 @@ from .rate_limit import RateLimit
 from .rbac import RBAC
 from .recovery import Recovery
 from .sandbox import Sandbox
+from .scopes import Scopes
 from .simulation import Simulation
 from .validation import Validation
 
@@ -23,6 +24,7 @@ def production(
     auth: Auth | None = None,
     multi_tenant: MultiTenant | None = None,
     rbac: RBAC | None = None,
+    scopes: Scopes | None = None,
     rate_limit: RateLimit | None = None,
     cost: CostTracking | None = None,
     validation: Validation | None = None,
@@ -43,7 +45,9 @@ def production(
         auth: Stands inside logging; left out where it is None, likewise below.
         multi_tenant: Stands inside auth.
         rbac: Stands inside multi_tenant.
-        rate_limit: Stands inside rbac.
+        scopes: Stands inside rbac; where it is None, `Scopes(auth)` does if there is an *auth*.
+            `Scopes()` hides what a token does not cover, and names no scope.
+        rate_limit: Stands inside scopes.
         cost: Stands inside rate_limit, and outside validation.
         validation: Stands in for `Validation()`.
         simulation: Stands inside validation; left out where it is None.
@@ -55,6 +59,7 @@ def production(
         auth,
         multi_tenant,
         rbac,
+        scopes or (None if auth is None else Scopes(auth)),
         rate_limit,
         cost,
         validation or Validation(),

@@ -25,7 +25,7 @@ LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 SCOPE: Final = r"^[\x21\x23-\x5b\x5d-\x7e]+$"
 """What one scope may be (RFC 6749, section 3.3): it stands in a header, between quotes."""
 
-Scopes: TypeAlias = frozenset[Annotated[str, Field(pattern=SCOPE)]]
+ScopeNames: TypeAlias = frozenset[Annotated[str, Field(pattern=SCOPE)]]
 
 MAX_DESCRIPTION: Final = 200
 """Characters of a reason that a challenge carries."""
@@ -85,22 +85,24 @@ class ProtectedResource:
         # Clients that find none at the resource's own path look at the root.
         self.documents = {WELL_KNOWN: document, unquote(path): document}
 
-    def credentials_required(self, scopes: Collection[str]) -> Unauthenticated:
-        """Make what is answered where no credentials were sent."""
+    def credentials_required(
+        self, scopes: Collection[str], policy: str = POLICY
+    ) -> Unauthenticated:
+        """Make what is answered where no credentials were sent; *policy* is who refuses."""
         challenge = self.challenge(scopes=scopes)
-        return Unauthenticated("Credentials are required", policy=POLICY, challenge=challenge)
+        return Unauthenticated("Credentials are required", policy=policy, challenge=challenge)
 
     def invalid_token(self, reason: str, scopes: Collection[str]) -> InvalidToken:
         """Make what is answered to credentials that prove nothing."""
         challenge = self.challenge(error="invalid_token", reason=reason, scopes=scopes)
         return InvalidToken(reason, challenge=challenge)
 
-    def insufficient_scope(self, scopes: Collection[str]) -> Denied:
-        """Make what is answered to a token that lacks one of *scopes*."""
+    def insufficient_scope(self, scopes: Collection[str], policy: str = POLICY) -> Denied:
+        """Make what is answered to a token that lacks one of *scopes*; *policy* is who refuses."""
         reason = "The token lacks a scope"
         challenge = self.challenge(error="insufficient_scope", reason=reason, scopes=scopes)
         needed = " ".join(sorted(scopes))
-        return Denied(f"{reason}; the call needs: {needed}", policy=POLICY, challenge=challenge)
+        return Denied(f"{reason}; the call needs: {needed}", policy=policy, challenge=challenge)
 
     def challenge(
         self, *, error: str | None = None, reason: str = "", scopes: Collection[str] = ()

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 
 from stanchion import Call, Server
-from stanchion_middleware import Auth, JwtVerifier, Logging, Recovery
+from stanchion_middleware import Auth, JwtVerifier, Logging, Recovery, Scopes
 from stanchion_transports.http import serve
 
 from .authorization_server import authorization_server
@@ -74,7 +74,7 @@ def desk(issuer, url):
         scopes={"orders:read"},
         scopes_supported=["orders:read", "orders:refund"],
     )
-    server = Server("desk", middleware=[Recovery(), Logging(), auth])
+    server = Server("desk", middleware=[Recovery(), Logging(), auth, Scopes(auth)])
     server.ran = []
 
     @server.tool

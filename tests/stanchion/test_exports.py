@@ -46,7 +46,7 @@ PUBLIC = {
         Logging META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits
         MemoryTenantState MultiTenant OnAlert OnCrash Patterns Plan Policy PolicyAdapter
         Price PriceOf ProxySubject RBAC Rate RateLimit Recovery RedisCosts RedisLimits
-        RedisTenantState Rule Sandbox Simulation SqlCosts SqlPolicies SqlTenants
+        RedisTenantState Rule Sandbox Scopes Simulation SqlCosts SqlPolicies SqlTenants
         Standing Statement StaticTenants StaticVerifier TenantRecord TenantSource
         TenantStore TokenVerifier Validation api_key_digest is_tenant_id new_api_key
         production

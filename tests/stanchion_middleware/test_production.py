@@ -32,6 +32,7 @@ from stanchion_middleware import (
     Recovery,
     Rule,
     Sandbox,
+    Scopes,
     Simulation,
     StaticTenants,
     Validation,
@@ -45,6 +46,7 @@ DECIDING = {
     "auth": Auth,
     "multi_tenant": lambda: MultiTenant(StaticTenants({"acme": {}})),
     "rbac": lambda: RBAC([Rule("clerk", "add")]),
+    "scopes": Scopes,
     "rate_limit": RateLimit,
     "cost": CostTracking,
     "simulation": Simulation,
@@ -52,8 +54,8 @@ DECIDING = {
 """The layers that stand in the chain only where they are given."""
 
 RECOMMENDED = [
-    "recovery", "logging", "auth", "multi_tenant", "rbac", "rate_limit", "cost", "validation",
-    "simulation", "sandbox",
+    "recovery", "logging", "auth", "multi_tenant", "rbac", "scopes", "rate_limit", "cost",
+    "validation", "simulation", "sandbox",
 ]  # fmt: skip
 
 
@@ -85,11 +87,11 @@ def test_each_layer_can_be_replaced():
 
 @pytest.mark.parametrize(
     "chosen",
-    [set(names) for count in range(7) for names in combinations(DECIDING, count)],
+    [set(names) for count in range(8) for names in combinations(DECIDING, count)],
     ids=lambda chosen: "+".join(sorted(chosen)) or "none",
 )
 async def test_whatever_is_chosen_stands_in_order_starts_and_serves(chosen):
-    """Of the six, those that are given stand where the order rules have them, and no others."""
+    """Of the seven, those that are given stand where the order rules have them, and no others."""
     layers = production(**{name: DECIDING[name]() for name in chosen})
     server = Server("test", middleware=layers)
 
@@ -97,18 +99,33 @@ async def test_whatever_is_chosen_stands_in_order_starts_and_serves(chosen):
     async def add(a: int, b: int) -> int:
         return a + b
 
+    stands = chosen | {"scopes"} if "auth" in chosen else chosen
     assert [layer_name(layer) for layer in layers] == [
-        name for name in RECOMMENDED if name in chosen or name not in DECIDING
+        name for name in RECOMMENDED if name in stands or name not in DECIDING
     ]
     async with connect(server, principal=ADA) as peer:
         assert (await peer.call_tool("add", {"a": 1, "b": 2})).structured == {"result": 3}
 
 
 def test_a_layer_that_is_given_is_the_one_that_stands():
-    """Each of the six by itself, as it was made."""
+    """Each of the seven by itself, as it was made."""
     for name, make in DECIDING.items():
         layer = make()
         assert [each for each in production(**{name: layer}) if each.name == name] == [layer]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "code"), [(None, 403), (Scopes(), -32602)], ids=["told", "hidden"]
+)
+async def test_scopes_are_checked_where_who_calls_is_found(scopes, code):
+    """The call is told what it needs, unless a layer is given that hides it."""
+    server = Server("test", middleware=production(auth=Auth(), scopes=scopes))
+    server.tool(name="shut", scopes={"write"})(_fine)
+    async with connect(server, principal=ADA) as peer:
+        with pytest.raises(PeerError) as caught:
+            await peer.call_tool("shut")
+
+    assert caught.value.code == code
 
 
 def test_each_chain_is_new():

@@ -1,4 +1,4 @@
-"""Auth, tenants and roles together: over every transport, lists and every use agree (A1, A2)."""
+"""Auth, tenants, roles and scopes together: everywhere, lists and every use agree (A1, A2)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from stanchion_middleware import (
     MultiTenant,
     Recovery,
     Rule,
+    Scopes,
     StaticTenants,
     StaticVerifier,
 )
@@ -24,25 +25,31 @@ from .offers import LISTS, code_of, listed, offer, uses, wrong_uses
 from .sse_peer import serving_sse
 from .websocket_peer import opened
 
+EVERY = frozenset({"orders:read"})
+"""What every request needs."""
+
 SCOPES = frozenset({"orders:write"})
 CLERK = frozenset({"clerk"})
 
 
 def person(tenant="acme", roles=CLERK, scopes=SCOPES):
-    return Principal("ada", tenant=tenant, roles=roles, scopes=scopes)
+    return Principal("ada", tenant=tenant, roles=roles, scopes=EVERY | scopes)
 
 
 PEOPLE = {
     "wrong tenant": person(tenant="zeta"),
     "a role of another tenant": person(tenant="beta"),
     "missing role": person(roles=frozenset()),
+    "wrong tenant and scope": person(tenant="zeta", scopes=frozenset()),
+    "a role of another tenant and no scope": person(tenant="beta", scopes=frozenset()),
+    "missing role and scope": person(roles=frozenset(), scopes=frozenset()),
     "missing scope": person(scopes=frozenset()),
     "allowed": person(),
     "no tenant": person(tenant=None),
     "unknown tenant": person(tenant="none"),
     "no id of a tenant": person(tenant="a:*:admin"),
 }
-KNOWN, TENANTLESS = [*PEOPLE][:5], [*PEOPLE][5:]
+KNOWN, TENANTLESS = [*PEOPLE][:8], [*PEOPLE][8:]
 UNTOLD = [case for case in KNOWN if case not in ("allowed", "missing scope")]
 NOTHING = ("shut://other", "shut://all/%2e%2e%2fx")
 """URIs that are no resource, so that nobody can tell which scopes they would need."""
@@ -56,7 +63,7 @@ def anyio_backend():
     return "asyncio", {"use_uvloop": False}
 
 
-def desk(case, *, step_up=True, source="principal"):
+def desk(case, *, hiding=False, source="principal"):
     """What is open to all who are known, and what only clerks of acme with a scope may use."""
     verifier = StaticVerifier({case.replace(" ", "-"): each for case, each in PEOPLE.items()})
     environment = {} if case == "no token" else {"STANCHION_TOKEN": case.replace(" ", "-")}
@@ -65,7 +72,7 @@ def desk(case, *, step_up=True, source="principal"):
         EnvironmentCredentials(verifier, environment=environment),
         resource="https://mcp.example.com/mcp",
         authorization_servers=["https://login.example.com"],
-        step_up=step_up,
+        scopes=EVERY,
         max_failures=10_000,
     )
     # Who is of zeta would have the role: it is the tenant that has nothing of it.
@@ -81,7 +88,8 @@ def desk(case, *, step_up=True, source="principal"):
 
     rules += [Rule("clerk", "*", "desk/count", tenant="acme")]
     tenancy = MultiTenant(StaticTenants(tenants), source=source)
-    server = Server("desk", middleware=[Recovery(), auth, tenancy, RBAC(rules)])
+    scopes = Scopes() if hiding else Scopes(auth)
+    server = Server("desk", middleware=[Recovery(), auth, tenancy, RBAC(rules), scopes])
     offer(server, "open")
     offer(server, "shut", scopes=SCOPES)
 
@@ -138,7 +146,7 @@ async def test_what_is_listed_is_what_can_be_used(case, way):
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("case", UNTOLD)
 async def test_what_is_forbidden_is_as_what_does_not_exist(case, way):
-    """To the byte, apart from the name, whatever else is wrong with the request."""
+    """To the byte, apart from the name, whatever else is wrong with the request or the token."""
     async with asking_as(case, way) as asking:
         for of in (uses, wrong_uses):
             forbidden = await told_of(asking, of("shut"), "shut")
@@ -147,7 +155,7 @@ async def test_what_is_forbidden_is_as_what_does_not_exist(case, way):
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_missing_scope_is_told_or_hidden(way):
-    """With the scope to ask for, where the server steps up; else as what does not exist."""
+    """With all scopes to ask for, where the server steps up; else as what does not exist."""
     async with asking_as("missing scope", way) as asking:
         for use in [*uses("shut"), *wrong_uses("shut")]:
             message = await asking.ask(*use)
@@ -156,14 +164,15 @@ async def test_a_missing_scope_is_told_or_hidden(way):
                 continue
 
             assert code_of(message) == 403, use
-            assert message["error"]["data"]["policy"] == "auth"
+            assert message["error"]["data"]["policy"] == "scopes"
+            assert "orders:read orders:write" in message["error"]["message"]
             if asking.seen is not None:
                 status, fields = asking.seen
                 assert status == 403
                 assert 'error="insufficient_scope"' in fields["www-authenticate"]
-                assert 'scope="orders:write"' in fields["www-authenticate"]
+                assert 'scope="orders:read orders:write"' in fields["www-authenticate"]
 
-    async with asking_as("missing scope", way, step_up=False) as asking:
+    async with asking_as("missing scope", way, hiding=True) as asking:
         for of in (uses, wrong_uses):
             forbidden = await told_of(asking, of("shut"), "shut")
             assert forbidden == await told_of(asking, of("none"), "none")

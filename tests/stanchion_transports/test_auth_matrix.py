@@ -9,7 +9,7 @@ from joserfc import jwt
 from joserfc.jwk import OKPKey
 
 from stanchion import Principal, Server
-from stanchion_middleware import Auth, JwtVerifier, Recovery
+from stanchion_middleware import Auth, JwtVerifier, Recovery, Scopes
 from stanchion_transports.http import app
 
 from .asking import INITIALIZE, Caller, connect
@@ -66,7 +66,7 @@ def desk():
         scopes={"read"},
         max_failures=10_000,
     )
-    server = Server("desk", middleware=[Recovery(), auth])
+    server = Server("desk", middleware=[Recovery(), auth, Scopes(auth)])
     offer(server, "open")
     offer(server, "shut", scopes={"write"})
     return server
@@ -185,11 +185,17 @@ async def test_a_stranger_opens_no_stream(case):
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_who_lacks_what_every_request_needs_is_told_so(era):
-    """403 with the scope to ask for, to everything; a legacy client has no session to use."""
+    """403 with the scope to ask for, to everything; a legacy client has no session to use.
+
+    What a target needs besides is not told with it: that would tell that it is there.
+    """
     connect = way_of(f"http {era}")
     wanted = EVERYTHING if era == "modern" else [("initialize", INITIALIZE)]
     async with connect("no scope") as asking:
-        assert await codes_of(asking, wanted) == [403] * len(wanted)
+        for use in wanted:
+            assert await codes_of(asking, [use]) == [403]
+            _, fields = asking.seen
+            assert 'scope="read"' in fields["www-authenticate"]
 
 
 @pytest.mark.parametrize("case", TOKENS)

@@ -46,15 +46,15 @@ class RBAC(Middleware):
 
     | the tool has      | and                                              | then     |
     |-------------------|--------------------------------------------------|----------|
-    | `scopes=`         | the caller's token lacks one of them             | refused  |
     | anything          | a denial matches                                 | refused  |
     | `roles=`          | the caller has one of them                       | allowed  |
     | `roles=`          | it has none, whatever the rules permit           | refused  |
     | no `roles=`       | a permission matches                             | allowed  |
     | no `roles=`       | none does                                        | refused  |
 
-    So a token's scopes only ever narrow what its owner's roles allow. Conditions on arguments
-    count when a call is made: what some arguments would be allowed is listed.
+    The token's scopes are no matter of this layer: `Scopes`, inside of it, refuses what they do
+    not cover, so they only ever narrow what roles allow. Conditions on arguments count when a
+    call is made: what some arguments would be allowed is listed.
 
     Lists, subscriptions and completion are open and filtered; the handshake, `ping` and the
     caller's own tasks are open. Methods of your own need a rule for their name with the target
@@ -63,7 +63,7 @@ class RBAC(Middleware):
 
     name = "rbac"
     methods = EVERY_REQUEST
-    policies: ClassVar = {"roles": Names, "scopes": Names}
+    policies: ClassVar = {"roles": Names}
     order = ORDER
 
     def __init__(
@@ -122,7 +122,7 @@ class RBAC(Middleware):
     def visible(self, target: Target, call: Call) -> bool:
         """Say whether the caller may call *target* with some arguments."""
         verdict = self._verdict(target.kind.method, target.key, target.policies, call)
-        return verdict is not None and verdict.visible
+        return verdict.visible
 
     async def __call__(self, next: Next) -> Result:
         """Let through what is allowed.
@@ -141,7 +141,7 @@ class RBAC(Middleware):
 
         method = target.kind.method
         verdict = self._verdict(method, target.key, target.policies, call)
-        if verdict is None or not verdict.visible:
+        if not verdict.visible:
             raise Denied("not allowed", policy=self.name, hidden=True)
 
         # Completion has the target of a call, and not its arguments.
@@ -159,6 +159,8 @@ class RBAC(Middleware):
         arguments: Mapping[str, Any] | None = None,
     ) -> Explanation:
         """Say why a call is allowed or refused; for operators, never for the caller.
+
+        The scopes that the token lacks are told too, though `Scopes` is what refuses for them.
 
         Args:
             principal: Who would call, or None for somebody who is not known.
@@ -180,7 +182,8 @@ class RBAC(Middleware):
         )
         missing = _missing(policies, principal)
         if missing:
-            reason = f"the token lacks the scopes: {', '.join(sorted(missing))}"
+            lacking = f"the token lacks the scopes: {', '.join(sorted(missing))}"
+            reason = lacking if found.allowed else f"{found.reason}; {lacking}"
             return Explanation(False, False, reason, found.roles, found.rules)
 
         return found
@@ -220,13 +223,7 @@ class RBAC(Middleware):
         """Stop reloading."""
         await self._lives.pop().__aexit__(None, None, None)
 
-    def _verdict(
-        self, method: str, key: str, policies: Mapping[str, Any], call: Call
-    ) -> Verdict | None:
-        """Give the verdict on a target, or None where the token is too narrow for it."""
-        if "scopes" in policies and _missing(policies, call.principal):
-            return None
-
+    def _verdict(self, method: str, key: str, policies: Mapping[str, Any], call: Call) -> Verdict:
         tenant = call.tenant
         needed = _names(policies, "roles") if "roles" in policies else None
         return self._live.policy.verdict(
@@ -236,7 +233,7 @@ class RBAC(Middleware):
     def _check_name(self, call: Call) -> None:
         name = call.target_name
         verdict = self._verdict(call.method, name or "", {}, call)
-        if verdict is None or not verdict.allows(call.arguments):
+        if not verdict.allows(call.arguments):
             raise Denied("not allowed", policy=self.name, hidden=name is not None)
 
 

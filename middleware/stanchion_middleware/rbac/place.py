@@ -38,6 +38,7 @@ INSIDE: Final = {
     "multi_tenant": "roles are those in the call's tenant",
 }
 OUTSIDE: Final = {
+    "scopes": "what roles hide must not be known by the scopes that it needs",
     "rate_limit": "what a caller may not do must not use up its limit",
     "cost": "what a caller may not do must not be charged",
     "validation": "faults describe the tool, which only who may call it may learn",

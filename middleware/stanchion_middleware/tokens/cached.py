@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from stanchion import Principal
 
@@ -45,6 +43,7 @@ class CachedVerifier(TokenVerifier):
             ConfigurationError: A number is out of range.
         """
         self._verifier = verifier
+        self.parts = (verifier,)
         self._verified = VerifiedTokens(
             verifier.verify,
             ttl=ttl,
@@ -70,17 +69,3 @@ class CachedVerifier(TokenVerifier):
     def forget(self) -> None:
         """Forget all tokens, so that each is verified anew; for when one was revoked."""
         self._verified.clear()
-
-    async def __aenter__(self) -> Self:
-        """Enter the other verifier."""
-        await self._verifier.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Leave the other verifier."""
-        await self._verifier.__aexit__(kind, error, trace)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
-from types import TracebackType
-from typing import Self
-
 from stanchion import ConfigurationError, Principal, Unavailable
 
 from .verifier import InvalidToken, TokenVerifier, checked_text
@@ -27,8 +23,7 @@ class FirstOf(TokenVerifier):
         if not verifiers:
             raise ConfigurationError("FirstOf needs one verifier or more")
 
-        self._verifiers = verifiers
-        self._entered: list[AsyncExitStack] = []
+        self._verifiers = self.parts = verifiers
 
     def recognises(self, token: str) -> bool:
         """Say whether one of them recognises *token*."""
@@ -57,22 +52,3 @@ class FirstOf(TokenVerifier):
 
         # Its token may be good: to call it invalid would make a client throw it away.
         raise away or refused or InvalidToken("The token is of no kind that is accepted")
-
-    async def __aenter__(self) -> Self:
-        """Enter all of them."""
-        async with AsyncExitStack() as stack:
-            for verifier in self._verifiers:
-                await stack.enter_async_context(verifier)
-
-            self._entered.append(stack.pop_all())
-
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Leave all of them, the last first."""
-        await self._entered.pop().__aexit__(kind, error, trace)

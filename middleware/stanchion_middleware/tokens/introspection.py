@@ -9,8 +9,7 @@ import base64
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote_plus
 
 from stanchion import ConfigurationError, Principal, Unavailable
@@ -99,6 +98,7 @@ class IntrospectionVerifier(TokenVerifier):
         self._clock = clock
         self._failing = False
         self._client = IssuerClient(url, timeout=timeout, client=client)
+        self.parts = (self._client,)
         self._verified = VerifiedTokens(
             self._verify_anew,
             ttl=ttl,
@@ -172,17 +172,3 @@ class IntrospectionVerifier(TokenVerifier):
             self._failing = failing
             said = f"does not answer as it should: {error}" if failing else "answers again"
             logger.warning("The introspection endpoint %s %s", self._client.url, said)
-
-    async def __aenter__(self) -> Self:
-        """Open the client that asks."""
-        await self._client.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the client."""
-        await self._client.__aexit__(kind, error, trace)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from stanchion import ConfigurationError, Principal
 
@@ -95,7 +94,6 @@ class JwtVerifier(TokenVerifier):
         self._leeway = leeway
         self._mapping = mapping or ClaimMapping()
         self._clock = clock
-        self._client: IssuerClient | None = None
         if (jwks_url is None) == (keys is None):
             raise ConfigurationError("JwtVerifier needs either jwks_url= or keys=")
 
@@ -103,9 +101,10 @@ class JwtVerifier(TokenVerifier):
         if jwks_url is None:
             self._keys = FixedKeys(_read_given(keys or (), self._algorithms))
         else:
-            self._client = IssuerClient(jwks_url, timeout=timeout, client=client)
+            issuer_client = IssuerClient(jwks_url, timeout=timeout, client=client)
+            self.parts = (issuer_client,)
             self._keys = KeySource(
-                self._client,
+                issuer_client,
                 self._algorithms,
                 min_interval=min_interval,
                 max_stale=max_stale,
@@ -183,23 +182,6 @@ class JwtVerifier(TokenVerifier):
 
         ends = checked_times(claims, self._clock(), self._leeway, must_end=True)
         return cast("float", ends)
-
-    async def __aenter__(self) -> Self:
-        """Open the client that fetches keys; the first token makes it fetch."""
-        if self._client is not None:
-            await self._client.__aenter__()
-
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the client."""
-        if self._client is not None:
-            await self._client.__aexit__(kind, error, trace)
 
 
 def _checked_options(issuer: str, algorithms: Sequence[str], leeway: float) -> str:

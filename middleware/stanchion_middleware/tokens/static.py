@@ -66,4 +66,4 @@ class StaticVerifier(TokenVerifier):
             self._warned = True
             logger.warning("Static tokens are accepted: that is for development only")
 
-        return self
+        return await super().__aenter__()

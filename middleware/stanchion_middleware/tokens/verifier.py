@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from stanchion import Principal, Unauthenticated
+
+from .shared_life import SharedLife
 
 MAX_TOKEN: Final = 16 * 1024
 """Characters of a token; a longer one is refused before anything looks into it."""
@@ -27,15 +28,18 @@ class InvalidToken(Unauthenticated):
         super().__init__(reason, policy="token", challenge=challenge)
 
 
-class TokenVerifier(ABC):
+class TokenVerifier(SharedLife, ABC):
     """Says who a token stands for. Subclass it for a kind of token of your own.
 
-    Override `verify`; `recognises`, where a look at the text tells that a token is of another
-    kind; and `__aenter__` with `__aexit__`, where there is something to open and close. The
-    layer enters its verifier when the server starts and leaves it at the end; a verifier that
-    stands in two places is entered twice.
+    Override `verify`, and `recognises` where a look at the text tells that a token is of another
+    kind. Where there is something to open and close, name it in `parts`, or override `__aenter__`
+    with `__aexit__`. The layer enters its verifier when the server starts and leaves it at the
+    end; a verifier that stands in two places is entered twice.
 
     One verifier serves many calls at once.
+
+    Attributes:
+        parts: Context managers that are entered with it and left with it; by default none.
     """
 
     @abstractmethod
@@ -54,19 +58,6 @@ class TokenVerifier(ABC):
         asks nobody and decides nothing. It must not raise.
         """
         return True
-
-    async def __aenter__(self) -> Self:
-        """Open what `verify` needs; by default nothing."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close what `__aenter__` opened; by default nothing."""
-        return
 
 
 def checked_text(token: str) -> str:

@@ -14,7 +14,7 @@ from stanchion import (
     Server,
     Tool,
 )
-from stanchion_middleware import RBAC, Grant, Rule
+from stanchion_middleware import RBAC, Grant, Rule, Scopes
 from stanchion_middleware.rbac.place import INSIDE, OUTSIDE
 from stanchion_testing import PeerError, connect, make_call, mock_next
 
@@ -37,7 +37,7 @@ def caller(*roles, scopes=(), tenant=None, subject="ada"):
 
 
 def server_of(*rules, **options):
-    server = Server("test", middleware=[RBAC(rules or RULES, **options)])
+    server = Server("test", middleware=[RBAC(rules or RULES, **options), Scopes()])
     for name, policies in TOOLS.items():
         server.tool(name=name, **policies)(run)
 
@@ -102,7 +102,8 @@ async def test_what_is_listed_can_be_called_and_nothing_else(era, principal, too
         Rule("admin", "note://*", "resources/*"),
         Rule("admin", "greet", "prompts/get"),
     )
-    server = Server("test", middleware=[RBAC(rules, hierarchy={"admin": ["clerk"]})])
+    rbac = RBAC(rules, hierarchy={"admin": ["clerk"]})
+    server = Server("test", middleware=[rbac, Scopes()])
     for name, policies in TOOLS.items():
         server.tool(name=name, **policies)(lambda amount=1: "done") if name != "refund" else None
 
@@ -218,11 +219,13 @@ async def test_no_caller_is_special():
 
 async def test_the_layer_alone():
     """In a unit test policies may be as their author wrote them."""
-    tool = Tool("wipe", print, policies={"roles": {"admin"}, "scopes": ["x"]})
+    tool = Tool(
+        "wipe", print, policies={"roles": {"admin"}, "scopes": ["x"]}
+    )  # which are no matter of this layer
     rbac = RBAC()
-    call = make_call(target=tool, principal=caller("admin", scopes=["x"]))
+    call = make_call(target=tool, principal=caller("admin"))
     assert (await rbac(mock_next("done", call=call))).content[0].text == "done"
-    next = mock_next(call=make_call(target=tool, principal=caller("admin")))
+    next = mock_next(call=make_call(target=tool, principal=caller("clerk", scopes=["x"])))
     with pytest.raises(Denied) as caught:
         await rbac(next)
 
@@ -235,7 +238,10 @@ def test_operators_are_told_of_scopes_and_of_names():
     tool = Tool("find", print, policies={"scopes": {"b", "a"}})
 
     told = rbac.explain(caller("clerk", scopes=["a"]), None, "tools/call", tool)
-    assert (told.allowed, told.reason) == (False, "the token lacks the scopes: b")
+    assert (told.allowed, told.visible) == (False, False)
+    assert told.reason == "the token lacks the scopes: b"
+    told = rbac.explain(caller(), None, "tools/call", tool)
+    assert told.reason == "no rule permits it; the token lacks the scopes: a, b"
     assert not rbac.explain(None, None, "tools/call", tool).allowed
     assert rbac.explain(caller("clerk", scopes="ab"), None, "tools/call", tool).allowed
     assert rbac.explain(caller("clerk"), "acme", "tools/call", "find", {"x": 1}).allowed
@@ -243,7 +249,7 @@ def test_operators_are_told_of_scopes_and_of_names():
 
 
 @pytest.mark.parametrize(
-    "policies", [{"roles": "clerk"}, {"roles": []}, {"scopes": "a"}, {"scopes": 1}, {"roles": [1]}]
+    "policies", [{"roles": "clerk"}, {"roles": []}, {"roles": 1}, {"roles": [1]}]
 )
 async def test_policies_of_the_wrong_type_are_refused_at_start(policies):
     """A string is not a set of its letters, and an empty set lets nobody in."""

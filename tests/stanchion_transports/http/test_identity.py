@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from stanchion import Call, Principal, Server
-from stanchion_middleware import Auth, InvalidToken, StaticVerifier, TokenVerifier
+from stanchion_middleware import Auth, InvalidToken, Scopes, StaticVerifier, TokenVerifier
 from stanchion_testing import FakeClock
 from stanchion_transports.http import app
 
@@ -31,7 +31,8 @@ class Names(TokenVerifier):
 
 
 def desk(**options):
-    server = Server("desk", middleware=[Auth(Names(), **options)], refusals="error")
+    auth = Auth(Names(), **options)
+    server = Server("desk", middleware=[auth, Scopes(auth)], refusals="error")
 
     @server.tool
     async def headers(call: Call) -> list[str]:
@@ -157,7 +158,8 @@ async def test_little_is_read_of_a_stranger(size):
 @pytest.mark.parametrize("sessions", [True, False])
 async def test_every_kind_of_endpoint_refuses_alike(json_only, sessions):
     """With streams or without, with sessions or without; hosts that hide refusals, too."""
-    server = Server("desk", middleware=[Auth(Names())], refusals="result")
+    auth = Auth(Names())
+    server = Server("desk", middleware=[auth, Scopes(auth)], refusals="result")
     server.tool(name="write", scopes={"write"})(lambda: "")
     options = {"json_only": json_only, "sessions": sessions}
     async with serving(server, **options) as connect, connect() as wire:
