@@ -41,6 +41,7 @@ This package imports none of `stanchion_middleware`, `stanchion_transports` and
 from __future__ import annotations
 
 from .asks import Ask as Ask
+from .background import Background as Background
 from .bus import Bus as Bus
 from .bus import Change as Change
 from .bus import MemoryBus as MemoryBus

@@ -5,6 +5,18 @@ It uses only what `stanchion` exports, so that a pack of your own can do whateve
 
 from __future__ import annotations
 
+from .audit.anchor import Anchor as Anchor
+from .audit.anchor import FileAnchor as FileAnchor
+from .audit.anchor import HttpAnchor as HttpAnchor
+from .audit.anchor import LogAnchor as LogAnchor
+from .audit.entry import Entry as Entry
+from .audit.entry import Kind as Kind
+from .audit.entry import Tip as Tip
+from .audit.keys import HeadSigner as HeadSigner
+from .audit.keys import KeyRing as KeyRing
+from .audit.layer import Audit as Audit
+from .audit.memory import MemorySink as MemorySink
+from .audit.sink import AuditSink as AuditSink
 from .auth import Auth as Auth
 from .cost_tracking import CostTracking as CostTracking
 from .costs.budget import Budget as Budget

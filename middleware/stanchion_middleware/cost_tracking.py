@@ -32,6 +32,7 @@ from .costs.accounts import Accounts, Tab, to_reserve
 from .costs.amount import sum_into
 from .costs.arrears import logger
 from .costs.budget import CALLS, MAX_BUDGETS, Budget
+from .costs.charged import CHARGED
 from .costs.memory import MemoryCosts
 from .costs.price import PricePolicy, ReservePolicy, Tariff
 from .costs.store import Bill, CostStore, Hold
@@ -235,6 +236,9 @@ class CostTracking(Middleware):
 
         if not charges and not entries:
             return self._till.release(tab.hold.id) if tab.hold.charges else _nothing()
+
+        if entries:
+            call.state[CHARGED] = entries
 
         id, at, _, _ = tab.hold
         return self._till.settle(_tuple(Bill, (id, at, charges, entries)), account)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stanchion import Middleware
 
+from .audit.layer import Audit
 from .auth import Auth
 from .cost_tracking import CostTracking
 from .logging import Logging
@@ -20,6 +21,7 @@ from .validation import Validation
 def production(
     *,
     recovery: Recovery | None = None,
+    audit: Audit | None = None,
     logging: Logging | None = None,
     auth: Auth | None = None,
     multi_tenant: MultiTenant | None = None,
@@ -41,6 +43,8 @@ def production(
 
     Args:
         recovery: Stands in for `Recovery()`, to set options or for a subclass.
+        audit: Stands outside logging; left out where it is None, as only you can say where
+            records go.
         logging: Stands in for `Logging()`.
         auth: Stands inside logging; left out where it is None, likewise below.
         multi_tenant: Stands inside auth.
@@ -55,6 +59,7 @@ def production(
     """
     layers: tuple[Middleware | None, ...] = (
         recovery or Recovery(),
+        audit,
         logging or Logging(),
         auth,
         multi_tenant,

@@ -13,43 +13,44 @@ import pytest
 
 PUBLIC = {
     "stanchion": """
-        ASSUMED_HTTP_VERSION AnyBlock AnyLayer AppNotFound Ask AskFailed Audio Block Bus
-        CREDENTIAL_FIELDS Call CallError Chain ChainFrozen Change ClientNotification
-        Completion ConfigurationError Connection Contents Cost Crashed Denied
-        DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited EmbeddedResource Ending Era
-        Event EventStore Fault First HEADER_PARAM_PREFIX HEADER_SESSION HEADER_VERSION
-        HeaderMismatch Identifies Image InputNeeded InputRequired Inside
-        InvalidArguments InvalidParams InvalidPolicy InvalidPrompt InvalidRequest
-        InvalidResource InvalidResult InvalidTarget InvalidTool Kind
+        ASSUMED_HTTP_VERSION AnyBlock AnyLayer AppNotFound Ask AskFailed Audio
+        Background Block Bus CREDENTIAL_FIELDS Call CallError Chain ChainFrozen Change
+        ClientNotification Completion ConfigurationError Connection Contents Cost
+        Crashed Denied DuplicateTarget EVERY_REQUEST ElicitForm ElicitUrl Elicited
+        EmbeddedResource Ending Era Event EventStore Fault First HEADER_PARAM_PREFIX
+        HEADER_SESSION HEADER_VERSION HeaderMismatch Identifies Image InputNeeded
+        InputRequired Inside InvalidArguments InvalidParams InvalidPolicy InvalidPrompt
+        InvalidRequest InvalidResource InvalidResult InvalidTarget InvalidTool Kind
         LATEST_LEGACY_VERSION LATEST_MODERN_VERSION LEGACY_VERSIONS Layer LayerMisuse
         Limited Link ListRoots LogFloor LogLevel MAX_STATE_INTEGER MAX_STATE_VALUE_BYTES
         META_CONTENT META_DRY_RUN MODERN_VERSIONS MemoryBus MemoryEventStore Message
         MethodNotFound Middleware MissingCapability NO_REPLY Next NotSimulated
         Notification NotificationCounts OnShadow Once OrderViolation Outcome Outside
         OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
-        PromptArgument PromptMessage PromptResult ProtocolError Reading Redactor Refusal Reply
-        Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
-        Result Root Rule SERVED_FROM_CACHE SUPPORTED_VERSIONS Sample Sampled ScopedState
-        Seal Send Server Session SessionScope StanchionError State StateKey Stream
-        Target Tenant TenantState Text Threads TimedOut Tool ToolError ToolResult
+        PromptArgument PromptMessage PromptResult ProtocolError Reading Redactor Refusal
+        Reply Request RequestId Resource ResourceLink ResourceResult ResourceTemplate
+        Response Result Root Rule SERVED_FROM_CACHE SUPPORTED_VERSIONS Sample Sampled
+        ScopedState Seal Send Server Session SessionScope StanchionError State StateKey
+        Stream Target Tenant TenantState Text Threads TimedOut Tool ToolError ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         UrlElicitationRequired call_error_in cost_of decode encode_error era_of_message
         escape_pointer fan_out_fan_in http_status is_cancellation json_depth json_size
         layer_name load_server parallel pipeline readings_of run_stand_in serve_stream
     """,
     "stanchion_middleware": """
-        ApiKey ApiKeyVerifier Auth Authenticator BearerAuthenticator Bill Budget
-        BudgetAlert CachedVerifier Charge ClaimMapping CostEntry CostRow CostStore
-        CostTracking Credentials DEFAULT_POLICIES EnvironmentCredentials Explanation
-        FilePolicies FileTenants FirstOf FromHeader FromHost FromPrincipal Grant Hints
-        Hold Inherits IntrospectionVerifier InvalidToken JwtVerifier LimitStorage
-        Logging META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits
-        MemoryTenantState MultiTenant OnAlert OnCrash Patterns Plan Policy PolicyAdapter
-        Price PriceOf ProxySubject RBAC Rate RateLimit Recovery RedisCosts RedisLimits
-        RedisTenantState Rule Sandbox Scopes Simulation SqlCosts SqlPolicies SqlTenants
-        Standing Statement StaticTenants StaticVerifier TenantRecord TenantSource
-        TenantStore TokenVerifier Validation api_key_digest is_tenant_id new_api_key
-        production
+        Anchor ApiKey ApiKeyVerifier Audit AuditSink Auth Authenticator
+        BearerAuthenticator Bill Budget BudgetAlert CachedVerifier Charge ClaimMapping
+        CostEntry CostRow CostStore CostTracking Credentials DEFAULT_POLICIES Entry
+        EnvironmentCredentials Explanation FileAnchor FilePolicies FileTenants FirstOf
+        FromHeader FromHost FromPrincipal Grant HeadSigner Hints Hold HttpAnchor
+        Inherits IntrospectionVerifier InvalidToken JwtVerifier KeyRing Kind
+        LimitStorage LogAnchor Logging META_PLAN META_SIMULATED META_TRUNCATED
+        MemoryCosts MemoryLimits MemorySink MemoryTenantState MultiTenant OnAlert
+        OnCrash Patterns Plan Policy PolicyAdapter Price PriceOf ProxySubject RBAC Rate
+        RateLimit Recovery RedisCosts RedisLimits RedisTenantState Rule Sandbox Scopes
+        Simulation SqlCosts SqlPolicies SqlTenants Standing Statement StaticTenants
+        StaticVerifier TenantRecord TenantSource TenantStore Tip TokenVerifier
+        Validation api_key_digest is_tenant_id new_api_key production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """

@@ -1,0 +1,157 @@
+"""The journal: which calls are running, in a file that outlives the process.
+
+A process that is killed writes no record of the calls that it had begun. The journal is a
+memory-mapped file of slots, so that a slot is in the system's hands as soon as it is filled. What
+the next process finds in it are the calls whose records the trail does not have.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import orjson
+
+from stanchion import ConfigurationError
+
+from .entry import timestamp
+from .file_lock import FileLock
+
+SLOT: Final = 512
+"""Bytes of a slot: two for the length of what is in it, 0 where it is free."""
+
+MAGIC: Final = b"stanchion journal 1\n".ljust(SLOT, b"\0")
+
+
+class Journal:
+    """Slots for calls that are running; of one process and one thread.
+
+    It survives the end of the process, however it ends, but not that of the machine.
+
+    Attributes:
+        missed: Calls for which there was no slot left.
+    """
+
+    def __init__(self, path: Path, slots: int) -> None:
+        """Open the journal; made where there is none.
+
+        Args:
+            path: The file.
+            slots: How many calls it has room for.
+
+        Raises:
+            ConfigurationError: Another process has it open, or it is no journal.
+            OSError: It cannot be opened.
+        """
+        self.missed = 0
+        self._path = path
+        self._lock = FileLock(path, 0o600)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                size = max(os.fstat(descriptor).st_size, (slots + 1) * SLOT)
+                os.ftruncate(descriptor, size)  # a hole, which takes no room on the disk
+                self._map = mmap.mmap(descriptor, size)
+            finally:
+                os.close(descriptor)
+
+            if self._map[:SLOT] not in (MAGIC, bytes(SLOT)):
+                self._map.close()
+                raise ConfigurationError(f"{path} is no journal of an audit trail")
+        except BaseException:
+            self._lock.close()
+            raise
+
+        self._map[:SLOT] = MAGIC
+        self._last = size // SLOT - 1
+        self._next = 1
+        self._free: list[int] = []
+        self._filled: list[int] = []
+
+    def found(self) -> list[dict[str, Any]]:
+        """Give what an earlier process had begun, in no order; it stays until `clear`."""
+        left: list[dict[str, Any]] = []
+        for slot in range(1, self._last + 1):
+            start = slot * SLOT
+            length = int.from_bytes(self._map[start : start + 2], "little")
+            if not length:
+                continue
+
+            try:
+                told = orjson.loads(self._map[start + 2 : start + 2 + length])
+            except orjson.JSONDecodeError:
+                told = None  # the machine stopped, and not the process alone
+
+            self._filled.append(slot)
+            left.append(_read(told))
+
+        return left
+
+    def clear(self) -> None:
+        """Free what was found, once that is in the trail; before the first `take`."""
+        for slot in self._filled:
+            self.free(slot)
+
+        self._filled.clear()
+        self._free.clear()
+
+    def take(self, told: Mapping[str, Any]) -> int:
+        """Fill a slot; gives its number, or 0 where there is none."""
+        if self._free:
+            slot = self._free.pop()
+        elif self._next <= self._last:
+            slot = self._next
+            self._next += 1
+        else:
+            self.missed += 1
+            return 0
+
+        written = orjson.dumps(told)
+        if len(written) > SLOT - 2:
+            written = orjson.dumps(_shortened(told))
+
+        start = slot * SLOT
+        # What it says before how long that is: a slot that is half filled counts as free.
+        self._map[start + 2 : start + 2 + len(written)] = written
+        self._map[start : start + 2] = len(written).to_bytes(2, "little")
+        return slot
+
+    def free(self, slot: int) -> None:
+        """Free a slot that `take` gave."""
+        if slot:
+            start = slot * SLOT
+            self._map[start : start + 2] = b"\0\0"
+            self._free.append(slot)
+
+    def close(self) -> None:
+        """Close the file, and give it to whoever wants it."""
+        self._map.close()
+        self._lock.close()
+
+
+def _read(told: Any) -> dict[str, Any]:
+    """Give what a slot says as an entry's body has it."""
+    if not isinstance(told, dict):
+        return {"unreadable": True}
+
+    body = cast("dict[str, Any]", told)
+    started_us = body.pop("started_us", None)
+    if isinstance(started_us, int):
+        body["started"] = timestamp(started_us / 1_000_000)
+
+    return body
+
+
+def _shortened(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Cut what a caller may have made long, or long to write."""
+    return {
+        name: _plain(value[:48]) if isinstance(value, str) else value
+        for name, value in told.items()
+    }
+
+
+def _plain(text: str) -> str:
+    return "".join(each if each.isascii() and each.isprintable() else "?" for each in text)

@@ -1,0 +1,252 @@
+"""The record of one call: who called what, when, from where, and what came of it.
+
+Made by the writer, after the call, from what the engine knew at its end; nothing here runs while a
+caller waits. `schema()` of `record_schema` describes its form.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+import orjson
+
+from stanchion import (
+    SERVED_FROM_CACHE,
+    Call,
+    Ending,
+    Outcome,
+    Redactor,
+    Refusal,
+    ToolResult,
+    call_error_in,
+)
+
+from ..costs.amount import from_minor
+from ..costs.charged import CHARGED
+from .canonical import canonical
+from .capture import as_json, captured_result, hidden
+from .entry import Key, timestamp
+
+Capture: TypeAlias = Literal["digest", "redacted", "none"]
+
+MAX_NAME: Final = 512
+"""Characters of a name, URI or reason that are kept."""
+
+REFUSED: Final = frozenset(
+    {
+        Outcome.UNAUTHENTICATED,
+        Outcome.DENIED,
+        Outcome.LIMITED,
+        Outcome.OVER_BUDGET,
+        Outcome.INVALID,
+        Outcome.UNAVAILABLE,
+    }
+)
+"""The outcomes of calls that something decided against."""
+
+HINTS: Final = {
+    "readOnlyHint": "read_only",
+    "destructiveHint": "destructive",
+    "idempotentHint": "idempotent",
+}
+
+
+class Evidence(NamedTuple):
+    """What a record is made of.
+
+    Attributes:
+        call: The call.
+        ending: How it ended.
+        at: When that was, in seconds since 1970.
+        arguments: Its arguments in JSON, as they came in; empty where there were none.
+    """
+
+    call: Call
+    ending: Ending
+    at: float
+    arguments: bytes
+
+
+class Recorder:
+    """Makes records.
+
+    Never changes what it reads, and never raises for anything a caller may have sent.
+    """
+
+    def __init__(
+        self, *, capture: Capture, capture_results: bool, redactor: Redactor, key: Key
+    ) -> None:
+        """Describe what goes in.
+
+        Args:
+            capture: Whether arguments are digested, kept after redaction (and digested too), or
+                left out.
+            capture_results: Whether results are kept after redaction.
+            redactor: What redacts.
+            key: What digests are keyed with.
+        """
+        self._capture: Capture = capture
+        self._capture_results = capture_results
+        self._redactor = redactor
+        self._key = key
+
+    def body(self, evidence: Evidence) -> dict[str, Any]:
+        """Give the record of a call."""
+        call, ending, at, _ = evidence
+        outcome = ending.outcome
+        body: dict[str, Any] = {
+            "outcome": outcome.value,
+            "decision": "refused" if outcome in REFUSED else "allowed",
+            "started": timestamp(at - ending.duration),
+            "duration_us": max(0, round(ending.duration * 1_000_000)),
+            "call": self._call(evidence),
+            "source": self._source(call),
+            "correlation_id": call.correlation_id,
+        }
+        actor = self._actor(call)
+        if actor:
+            body["actor"] = actor
+
+        body |= self._why(ending)
+        if ending.reply_size:
+            body["result"] = self._result(call, ending)
+
+        body |= _marks(call, outcome)
+        return body
+
+    def digest(self, value: bytes) -> str:
+        """Give a keyed digest of *value*, behind the id of its key.
+
+        A bare hash of what has few possible values, such as an account number, can be undone.
+        """
+        return f"{self._key.id}:{hmac.digest(self._key.secret, value, 'sha256').hex()}"
+
+    def _actor(self, call: Call) -> dict[str, Any]:
+        principal, tenant = call.principal, call.tenant
+        actor: dict[str, Any] = {}
+        if principal is not None:
+            actor["subject"] = line(principal.subject)
+            if principal.client is not None:
+                actor["client"] = line(principal.client)
+
+            if principal.issuer is not None:
+                actor["issuer"] = line(principal.issuer)
+
+            if principal.roles:
+                actor["roles"] = sorted(map(line, principal.roles))
+
+            if principal.actors:
+                actor["acting"] = [line(each) for each in principal.actors]
+
+        if tenant is not None:
+            actor["tenant"] = line(tenant.id)
+
+        return actor
+
+    def _call(self, evidence: Evidence) -> dict[str, Any]:
+        call = evidence.call
+        told: dict[str, Any] = {"method": line(call.method), "request_id": line(str(call.id))}
+        if call.target_name is not None:
+            told["target"] = line(call.target_name)
+
+        target = call.target
+        if target is not None:
+            told["target_kind"] = target.kind.noun
+            hints: Any = getattr(target, "annotations", None)
+            if isinstance(hints, Mapping):
+                told |= {name: hints[hint] is True for hint, name in HINTS.items() if hint in hints}
+
+        if evidence.arguments:
+            told |= self._arguments(evidence)
+
+        return told
+
+    def _arguments(self, evidence: Evidence) -> dict[str, Any]:
+        encoded = evidence.arguments
+        told: dict[str, Any] = {"arguments_size": len(encoded)}
+        if self._capture == "none":
+            return told
+
+        arguments = orjson.loads(encoded)
+        try:
+            told["arguments_digest"] = self.digest(canonical(arguments))
+        except ValueError:  # an integer that is no double; the same arguments still compare
+            told["arguments_digest"] = self.digest(encoded)
+
+        if self._capture == "redacted":
+            redacted = self._redactor.redact(hidden(arguments, evidence.call.target))
+            told["arguments"] = as_json(redacted)
+
+        return told
+
+    def _source(self, call: Call) -> dict[str, Any]:
+        peer = call.peer
+        source = {"transport": line(peer.transport), "protocol_version": line(peer.version)}
+        if peer.address is not None:
+            source["address"] = line(peer.address)
+
+        if peer.session is not None:  # whoever has it is let in, so it is a secret
+            source["session"] = self.digest(peer.session.encode())[:24]
+
+        for name in ("name", "version"):
+            if isinstance(told := peer.client.get(name), str):
+                source[f"client_{name}"] = line(told)
+
+        return source
+
+    def _why(self, ending: Ending) -> dict[str, Any]:
+        """Say what the call was refused or broken by; of an unexpected error its type alone."""
+        if ending.error is None:
+            return {}
+
+        error = call_error_in(ending.error) or ending.error
+        why: dict[str, Any] = {"error": line(type(error).__name__)}
+        if isinstance(error, Refusal):
+            why["reason"] = line(self._redactor.redact_text(error.reason))
+            if error.policy is not None:
+                why["policy"] = line(error.policy)
+
+        return why
+
+    def _result(self, call: Call, ending: Ending) -> dict[str, Any]:
+        told: dict[str, Any] = {"size": ending.reply_size}
+        if self._capture_results and isinstance(ending.result, ToolResult):
+            result = captured_result(ending.result)
+            told["content"] = as_json(self._redactor.redact(hidden(result, call.target)))
+
+        return told
+
+
+def line(text: str) -> str:
+    """Give *text* as it is kept: bounded, and Unicode that can be written."""
+    short = text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
+    return short if short.isascii() else short.encode(errors="replace").decode()
+
+
+def _marks(call: Call, outcome: Outcome) -> dict[str, Any]:
+    """Give what is only told where it is so."""
+    marks: dict[str, Any] = {}
+    if call.dry_run:
+        marks["dry_run"] = True
+
+    if call.left(SERVED_FROM_CACHE):
+        marks["cached"] = True
+
+    if outcome is Outcome.TIMEOUT and call.thread_abandoned:
+        marks["outcome_unknown"] = True
+
+    charged = call.left(CHARGED)
+    if charged:
+        marks["costs"] = [
+            {"amount": f"{from_minor(each.amount):f}", "unit": line(each.unit)} for each in charged
+        ]
+
+    if call.trace_id is not None:
+        marks["trace_id"] = call.trace_id
+
+    if call.span_id is not None:
+        marks["span_id"] = call.span_id
+
+    return marks
