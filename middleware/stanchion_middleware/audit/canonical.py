@@ -23,6 +23,9 @@ _OPTIONS: Final = (
 )
 
 
+MAX_WRITTEN_BITS: Final = 70
+"""Bits of the largest double that ECMAScript writes without an exponent, under 1e21."""
+
 # What orjson writes otherwise than RFC 8785: fractions and exponents, and integers that are no
 # doubles. Found in a string too, where it only costs the longer way. Two patterns, because a
 # search for what begins with a literal is several times faster.
@@ -38,8 +41,8 @@ def canonical(value: Any) -> bytes:
             of such.
 
     Raises:
-        ValueError: It is none: a float that is not finite, an integer of which a double is not
-            exact, a string with a lone surrogate, a key that is no string, another type, or
+        ValueError: It is none: a float that is not finite, an integer that no double is written
+            as, a string with a lone surrogate, a key that is no string, another type, or
             nested too deep.
     """
     try:
@@ -78,10 +81,7 @@ def _canonical(value: Any) -> str:
         return orjson.dumps(value).decode()
 
     if isinstance(value, int):
-        if abs(value) > MAX_EXACT:
-            raise ValueError(f"no JSON value: {value} has no exact double")
-
-        return str(value)
+        return _integer(value)
 
     if isinstance(value, float):
         return number(value)
@@ -96,6 +96,17 @@ def _canonical(value: Any) -> str:
         return "[" + ",".join(map(_canonical, cast("list[Any]", value))) + "]"
 
     raise ValueError(f"no JSON value: {type(value).__name__}")
+
+
+def _integer(value: int) -> str:
+    """Write an integer; a large one only if it is how a double is written that was read again."""
+    if abs(value) <= MAX_EXACT:
+        return str(value)
+
+    if value.bit_length() > MAX_WRITTEN_BITS or number(float(value)) != str(value):
+        raise ValueError("no JSON value: an integer that no double is written as")
+
+    return str(value)
 
 
 def _utf16(member: tuple[str, Any]) -> bytes:
