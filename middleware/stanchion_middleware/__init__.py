@@ -5,6 +5,17 @@ It uses only what `stanchion` exports, so that a pack of your own can do whateve
 
 from __future__ import annotations
 
+from .audit.chain_report import ChainReport as ChainReport
+from .audit.chain_report import Proof as Proof
+from .audit.finding import Finding as Finding
+from .audit.finding import Flaw as Flaw
+from .audit.finding import Place as Place
+from .audit.json_lines import JsonLinesFile as JsonLinesFile
+from .audit.trail import Line as Line
+from .audit.trail import Trail as Trail
+from .audit.verify import Anchored as Anchored
+from .audit.verify import Verification as Verification
+from .audit.verify import verify_trail as verify_trail
 from .auth import Auth as Auth
 from .cost_tracking import CostTracking as CostTracking
 from .costs.budget import Budget as Budget

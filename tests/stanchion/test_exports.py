@@ -38,25 +38,26 @@ PUBLIC = {
         layer_name load_server parallel pipeline run_stand_in serve_stream
     """,
     "stanchion_middleware": """
-        ApiKey ApiKeyVerifier Auth Authenticator BearerAuthenticator Bill Budget
-        BudgetAlert CachedVerifier Charge ClaimMapping CostEntry CostRow CostStore
-        CostTracking Credentials DEFAULT_POLICIES EnvironmentCredentials Explanation
-        FilePolicies FileTenants FirstOf FromHeader FromHost FromPrincipal Grant Hints
-        Hold Inherits IntrospectionVerifier InvalidToken JwtVerifier LimitStorage
+        Anchored ApiKey ApiKeyVerifier Auth Authenticator BearerAuthenticator Bill
+        Budget BudgetAlert CachedVerifier ChainReport Charge ClaimMapping CostEntry
+        CostRow CostStore CostTracking Credentials DEFAULT_POLICIES
+        EnvironmentCredentials Explanation FilePolicies FileTenants Finding FirstOf Flaw
+        FromHeader FromHost FromPrincipal Grant Hints Hold Inherits
+        IntrospectionVerifier InvalidToken JsonLinesFile JwtVerifier LimitStorage Line
         Logging META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits
-        MemoryTenantState MultiTenant OnAlert OnCrash Patterns Plan Policy PolicyAdapter
-        Price PriceOf ProxySubject RBAC Rate RateLimit Recovery RedisCosts RedisLimits
-        RedisTenantState Rule Sandbox Simulation SqlCosts SqlPolicies SqlTenants
-        Standing Statement StaticTenants StaticVerifier TenantRecord TenantSource
-        TenantStore TokenVerifier Validation api_key_digest is_tenant_id new_api_key
-        production
+        MemoryTenantState MultiTenant OnAlert OnCrash Patterns Place Plan Policy
+        PolicyAdapter Price PriceOf Proof ProxySubject RBAC Rate RateLimit Recovery
+        RedisCosts RedisLimits RedisTenantState Rule Sandbox Simulation SqlCosts
+        SqlPolicies SqlTenants Standing Statement StaticTenants StaticVerifier
+        TenantRecord TenantSource TenantStore TokenVerifier Trail Validation
+        Verification api_key_digest is_tenant_id new_api_key production verify_trail
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
         Answer ContractBroken CostStoreBroken FakeClock InMemoryPeer Judge
         JumpingEventLoop Listening MockNext OpenTransport PeerError PromptAnswer
         ResourceAnswer StoreBroken TRANSPORT_CHECKS ToolAnswer TransportPeer Unanswered
-        Unofficial check_cost_store check_event_store check_limit_storage
+        Unofficial check_audit_sink check_cost_store check_event_store check_limit_storage
         check_policy_adapter check_tenant_state check_tenant_store check_transport
         connect jumping_backend make_call mock_next
     """,
