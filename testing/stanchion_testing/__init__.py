@@ -6,6 +6,7 @@ from .answer import PeerError as PeerError
 from .answer import PromptAnswer as PromptAnswer
 from .answer import ResourceAnswer as ResourceAnswer
 from .answer import ToolAnswer as ToolAnswer
+from .audit_contract import check_audit_sink as check_audit_sink
 from .clock import FakeClock as FakeClock
 from .clock import JumpingEventLoop as JumpingEventLoop
 from .clock import jumping_backend as jumping_backend

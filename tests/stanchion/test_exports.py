@@ -38,28 +38,29 @@ PUBLIC = {
         layer_name load_server parallel pipeline readings_of run_stand_in serve_stream
     """,
     "stanchion_middleware": """
-        Anchor ApiKey ApiKeyVerifier Audit AuditSink Auth Authenticator
-        BearerAuthenticator Bill Budget BudgetAlert CachedVerifier Charge ClaimMapping
-        CostEntry CostRow CostStore CostTracking Credentials DEFAULT_POLICIES Entry
-        EnvironmentCredentials Explanation FileAnchor FilePolicies FileTenants FirstOf
-        FromHeader FromHost FromPrincipal Grant HeadSigner Hints Hold HttpAnchor
-        Inherits IntrospectionVerifier InvalidToken JwtVerifier KeyRing Kind
-        LimitStorage LogAnchor Logging META_PLAN META_SIMULATED META_TRUNCATED
-        MemoryCosts MemoryLimits MemorySink MemoryTenantState MultiTenant OnAlert
-        OnCrash Patterns Plan Policy PolicyAdapter Price PriceOf ProxySubject RBAC Rate
-        RateLimit Recovery RedisCosts RedisLimits RedisTenantState Rule Sandbox Scopes
-        Simulation SqlCosts SqlPolicies SqlTenants Standing Statement StaticTenants
-        StaticVerifier TenantRecord TenantSource TenantStore Tip TokenVerifier
-        Validation api_key_digest is_tenant_id new_api_key production
+        Anchor Anchored ApiKey ApiKeyVerifier Audit AuditSink Auth Authenticator
+        BearerAuthenticator Bill Budget BudgetAlert CachedVerifier ChainReport Charge
+        ClaimMapping CostEntry CostRow CostStore CostTracking Credentials
+        DEFAULT_POLICIES Entry EnvironmentCredentials Explanation FileAnchor
+        FilePolicies FileTenants Finding FirstOf Flaw FromHeader FromHost FromPrincipal
+        Grant HeadSigner Hints Hold HttpAnchor Inherits IntrospectionVerifier
+        InvalidToken JsonLinesFile JwtVerifier KeyRing Kind LimitStorage Line LogAnchor
+        Logging META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits
+        MemorySink MemoryTenantState MultiTenant OnAlert OnCrash Patterns Place Plan
+        Policy PolicyAdapter Price PriceOf Proof ProxySubject RBAC Rate RateLimit
+        Recovery RedisCosts RedisLimits RedisTenantState Rule Sandbox Scopes Simulation
+        SqlCosts SqlPolicies SqlTenants Standing Statement StaticTenants StaticVerifier
+        TenantRecord TenantSource TenantStore Tip TokenVerifier Trail Validation
+        Verification api_key_digest is_tenant_id new_api_key production verify_trail
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
         Answer ContractBroken CostStoreBroken FakeClock InMemoryPeer Judge
         JumpingEventLoop Listening MockNext OpenTransport PeerError PromptAnswer
         ResourceAnswer StoreBroken TRANSPORT_CHECKS ToolAnswer TransportPeer Unanswered
-        Unofficial check_cost_store check_event_store check_limit_storage
-        check_policy_adapter check_tenant_state check_tenant_store check_transport
-        connect jumping_backend make_call mock_next
+        Unofficial check_audit_sink check_cost_store check_event_store
+        check_limit_storage check_policy_adapter check_tenant_state check_tenant_store
+        check_transport connect jumping_backend make_call mock_next
     """,
 }
 """What users and packs import; a change here is a change of the public interface."""

@@ -3,4 +3,7 @@
 canonical                 JSON in the one form that hashes are taken of
 entry                     one line of a trail, sealed to the line before
 sink                      where entries go: the base class
+json_lines                into a file: append_file, periodic_sync, file_lock, file_end, part_names
+trail                     the lines of a trail, to read: read_entry
+verify                    what is wrong with it: order, chain_check, chain_report, finding
 """
