@@ -2,7 +2,10 @@
 
 canonical                 JSON in the one form that hashes are taken of
 entry                     one line of a trail, sealed to the line before
-sink                      where entries go: the base class
+record, capture           what is said of a call; record_schema is its published form
+layer                     what takes note of calls: journal, keys
+writer                    who makes and writes entries: queue, sealer, delivery, anchor
+sink                      where entries go: the base class; memory
 json_lines                into a file: append_file, periodic_sync, file_lock, file_end, part_names
 trail                     the lines of a trail, to read: read_entry
 verify                    what is wrong with it: order, chain_check, chain_report, finding

@@ -35,7 +35,8 @@ class Kind(StrEnum):
     CALL = "call"
     """A call ended; its body is an audit record."""
     INTERRUPTED = "interrupted"
-    """A call was running when its process died; found at the next start."""
+    """A call had no record yet when its process died; found at the next start. Where the trail has
+    one of the same correlation id all the same, the process died as it was written."""
     LOST = "lost"
     """Records that could not be kept: how many, and why."""
     HEAD = "head"
