@@ -30,7 +30,7 @@ PUBLIC = {
         PromptArgument PromptMessage PromptResult ProtocolError Reading Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
         Result Root Rule SERVED_FROM_CACHE SUPPORTED_VERSIONS Sample Sampled ScopedState
-        Seal Send Server Session SessionScope StanchionError State StateKey Stream
+        Seal Send Server Session SessionEnding SessionScope StanchionError State StateKey Stream
         Target Tenant TenantState Text Threads TimedOut Tool ToolError ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         UrlElicitationRequired call_error_in cost_of decode encode_error era_of_message
