@@ -13,12 +13,14 @@ from .rbac import RBAC
 from .recovery import Recovery
 from .sandbox import Sandbox
 from .simulation import Simulation
+from .telemetry import Telemetry
 from .validation import Validation
 
 
 def production(
     *,
     recovery: Recovery | None = None,
+    telemetry: Telemetry | None = None,
     logging: Logging | None = None,
     auth: Auth | None = None,
     multi_tenant: MultiTenant | None = None,
@@ -39,6 +41,7 @@ def production(
 
     Args:
         recovery: Stands in for `Recovery()`, to set options or for a subclass.
+        telemetry: Stands inside recovery, and outside logging; left out where it is None.
         logging: Stands in for `Logging()`.
         auth: Stands inside logging; left out where it is None, likewise below.
         multi_tenant: Stands inside auth.
@@ -51,6 +54,7 @@ def production(
     """
     layers: tuple[Middleware | None, ...] = (
         recovery or Recovery(),
+        telemetry,
         logging or Logging(),
         auth,
         multi_tenant,

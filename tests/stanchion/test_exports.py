@@ -44,12 +44,12 @@ PUBLIC = {
         FilePolicies FileTenants FirstOf FromHeader FromHost FromPrincipal Grant Hints
         Hold Inherits IntrospectionVerifier InvalidToken JwtVerifier LimitStorage
         Logging META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits
-        MemoryTenantState MultiTenant OnAlert OnCrash Patterns Plan Policy PolicyAdapter
-        Price PriceOf ProxySubject RBAC Rate RateLimit Recovery RedisCosts RedisLimits
-        RedisTenantState Rule Sandbox Simulation SqlCosts SqlPolicies SqlTenants
-        Standing Statement StaticTenants StaticVerifier TenantRecord TenantSource
-        TenantStore TokenVerifier Validation api_key_digest is_tenant_id new_api_key
-        production
+        MemoryTenantState MoreAttributes MultiTenant OnAlert OnCrash Patterns Plan
+        Policy PolicyAdapter Price PriceOf ProxySubject RBAC Rate RateLimit Recovery
+        RedisCosts RedisLimits RedisTenantState Rule Sandbox ServerErrorCodes Simulation
+        SqlCosts SqlPolicies SqlTenants Standing Statement StaticTenants StaticVerifier
+        TenantRecord TenantSource TenantStore Telemetry TokenVerifier Validation
+        api_key_digest is_tenant_id new_api_key production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
