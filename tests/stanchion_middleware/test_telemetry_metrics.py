@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from stanchion import Denied, Limited, Middleware, Reading, Server, ToolError
+from stanchion import Denied, Limited, Middleware, Principal, Reading, Server, ToolError
 from stanchion_middleware import Budget, CostTracking, Policy, RateLimit, Telemetry
 from stanchion_middleware.signals.metrics import MAX_POLICIES
 from stanchion_middleware.signals.published import published_by
@@ -26,7 +26,7 @@ MODERN = ("mcp.protocol.version", "2026-07-28")
 def desk(*layers, name="desk"):
     server = Server(name, middleware=layers)
 
-    @server.tool(price="1 USD", rate="1/minute") if len(layers) > 2 else server.tool
+    @server.tool
     async def add(a: int = 1) -> int:
         return a
 
@@ -142,27 +142,36 @@ async def test_calls_are_counted_by_outcome():
 
 
 async def test_refusals_of_limits_and_budgets_are_counted_by_policy():
-    """Each under the name that the caller is told."""
+    """Each under the name that the caller is told, and every other refusal too."""
     recorded = Recorded()
+    limits = RateLimit(Policy("burst", "2/minute", key=("tool",)))
     budgets = CostTracking([Budget("1 USD/day", per="tenant", name="lunch")])
-    limits = RateLimit(Policy("burst", "100/minute", key=("tool",)))
-    async with connect(desk(recorded.layer, limits, budgets)) as peer:
-        await peer.call_tool("add")
-        with pytest.raises(PeerError):
-            await peer.call_tool("add")
-        for policy in ("own", "own", "other"):
+    server = Server("desk", middleware=[recorded.layer, limits, budgets])
+
+    @server.tool(price="1 USD")
+    async def eat() -> str:
+        return "eaten"
+
+    @server.tool
+    async def denies(policy: str) -> str:
+        raise Denied("no", policy=policy)
+
+    async with connect(server, principal=Principal("ada", tenant="acme")) as peer:
+        assert (await peer.call_tool("eat")).text == "eaten"
+        for _ in range(2):
             with pytest.raises(PeerError):
-                await peer.call_tool("denies", {"policy": policy})
+                await peer.call_tool("eat")
+        for _ in range(2):
+            with pytest.raises(PeerError):
+                await peer.call_tool("denies", {"policy": "own"})
         refusals = recorded.values("stanchion.refusals")
 
-    counted = {(dict(key)["stanchion.outcome"], dict(key)["stanchion.policy"]): value
-               for key, value in refusals.items()}  # fmt: skip
-    assert counted.pop(("denied", "own")) == 2
-    assert counted.pop(("denied", "other")) == 1
-    ((outcome, policy), times) = counted.popitem()
-    assert (outcome, times) == ("limited", 1)
-    assert policy
-    assert counted == {}
+    assert refusals == {
+        frozenset({("stanchion.outcome", outcome), ("stanchion.policy", policy)}): times
+        for outcome, policy, times in [
+            ("over_budget", "lunch", 1), ("limited", "burst", 1), ("denied", "own", 2),
+        ]
+    }  # fmt: skip
 
 
 async def test_policies_without_end_are_one():
