@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .errors import UrlElicitationRequired
 from .outcome import Outcome
 
 if TYPE_CHECKING:
@@ -113,7 +114,9 @@ def ended(call: Call, reply: Reply, error: BaseException | None, result: Result 
 
     One with neither was cancelled by its peer, but for a `ping`, which has no result.
     """
-    if error is not None:
+    if isinstance(error, UrlElicitationRequired) and reply.error is None:
+        outcome = Outcome.INPUT_REQUIRED  # a modern peer is asked instead
+    elif error is not None:
         outcome = Outcome.of_error(error)
     elif result is not None:
         outcome = result.outcome

@@ -73,7 +73,8 @@ class Telemetry(Middleware):
 
     Every request has exactly one span, also where it is refused before the chain, cancelled, or
     passes a mount whose server has this layer too. It ends when the answer is ready to be sent,
-    with the outcome that the peer is told. Arguments are not in it, nor what a tool has answered.
+    with the outcome that the peer is told; that of a `subscriptions/listen` lasts as long as it is
+    open. Arguments are not in it, nor what a tool has answered.
 
     Metrics are `mcp.server.operation.duration` and `mcp.server.session.duration`, in seconds;
     `stanchion.calls.ended` by outcome; `stanchion.refusals` by policy; and all that
@@ -149,12 +150,11 @@ class Telemetry(Middleware):
             self._spans = NativeSpans(tracer, description, blames)
 
         meters = meter_provider or metrics.get_meter_provider()
-        self._metrics = Metrics(meters.get_meter(METER, schema_url=SCHEMA), own=own_metrics)
-        self._published = published_by(meters) if own_metrics else None
+        self._published = published_by(meters) if own_metrics and mode != "off" else None
+        self._metrics = Metrics(meters.get_meter(METER, schema_url=SCHEMA), self._published)
         self._server: Server | None = None
         if mode == "off":
             self.methods = frozenset()
-            self._published = None
 
     @property
     def failures(self) -> int:
@@ -188,9 +188,6 @@ class Telemetry(Middleware):
             failure = error_type(ending)
             self._spans.end(traced, ending, failure)
             self._metrics.record(traced, ending, failure)
-            if self._published is not None and self._published.is_stale:
-                self._published.refresh()
-
         except Exception:  # noqa: BLE001 # an observer never fails a call
             self._failures.note("a call could not be measured")
 

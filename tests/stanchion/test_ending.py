@@ -12,13 +12,15 @@ from stanchion import (
     EVERY_REQUEST,
     Connection,
     Denied,
+    ElicitUrl,
     Middleware,
     Server,
     ToolError,
     ToolResult,
     Unavailable,
+    UrlElicitationRequired,
 )
-from stanchion_testing import connect
+from stanchion_testing import PeerError, connect
 from stanchion_transports.memory import open_memory
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
@@ -448,3 +450,24 @@ async def test_a_stream_without_a_handshake_was_no_session():
         await stream.receive()
 
     assert sessions.ends == []
+
+
+@pytest.mark.parametrize(
+    ("era", "outcome", "code"), [("legacy", "invalid", -32042), ("modern", "input_required", None)]
+)
+async def test_pages_to_open_first_end_a_call_as_its_peer_is_told(era, outcome, code):
+    """An error for a legacy peer, and a round of questions for a modern one."""
+    watch = Watch()
+    server = desk(watch)
+
+    @server.tool
+    async def opens() -> str:
+        raise UrlElicitationRequired(ElicitUrl("Open it", "https://example.com/", id="1"))
+
+    async with connect(server, era=era, capabilities={"elicitation": {"url": {}}}) as peer:
+        try:
+            await peer.request("tools/call", {"name": "opens"})
+        except PeerError as error:
+            assert error.code == code  # noqa: PT017 # only one of the eras raises
+
+    assert (watch.ending.outcome.value, watch.ending.code) == (outcome, code)

@@ -22,6 +22,7 @@ from .conventions import (
     VERSION,
 )
 from .operation import Operation
+from .published import Published
 from .route import Route, Series
 from .spans import Traced
 
@@ -36,12 +37,12 @@ class Metrics:
     SDK would take as long for one call as all the rest.
     """
 
-    def __init__(self, meter: Meter, *, own: bool) -> None:
+    def __init__(self, meter: Meter, published: Published | None) -> None:
         """Make the instruments.
 
         Args:
             meter: What makes them.
-            own: Whether to count what the conventions do not know.
+            published: What publishes what the conventions do not know, or None for nothing.
         """
         self._operations = _duration(
             meter,
@@ -54,7 +55,7 @@ class Metrics:
             SESSION_DURATION,
             "The duration of the MCP session as observed on the MCP server.",
         )
-        self._own = own
+        self._published = published
         self._counted: list[tuple[Operation, Series]] = []
         self._refused: dict[tuple[str, str], int] = {}
 
@@ -71,6 +72,9 @@ class Metrics:
         if failure is not None and isinstance(ending.error, Refusal):
             self._count_refusal(ending.outcome, ending.error.policy or OTHER)
 
+        if self._published is not None and self._published.is_stale:
+            self._published.refresh()
+
     def record_session(self, ending: SessionEnding) -> None:
         """Take note of how long a session lasted."""
         network = NETWORK.get(ending.transport, {})
@@ -78,7 +82,7 @@ class Metrics:
 
     def readings(self) -> Iterator[Reading]:
         """Give what was counted, from any thread."""
-        if not self._own:
+        if self._published is None:
             return
 
         ended: dict[tuple[Operation, Outcome], int] = {}
@@ -115,6 +119,9 @@ class Metrics:
         return series
 
     def _count_refusal(self, outcome: Outcome, policy: str) -> None:
+        if not self._refused and self._published is not None:
+            self._published.is_stale = True  # there is no instrument for refusals before the first
+
         key = (outcome.value, policy)
         if key not in self._refused and len(self._refused) >= MAX_POLICIES:
             key = (outcome.value, OTHER)
