@@ -10,7 +10,7 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from stanchion import Denied, Limited, Middleware, Principal, Reading, Server, ToolError
+from stanchion import Connection, Denied, Limited, Middleware, Principal, Reading, Server, ToolError
 from stanchion_middleware import Budget, CostTracking, Policy, RateLimit, Telemetry
 from stanchion_middleware.signals.metrics import MAX_POLICIES
 from stanchion_middleware.signals.published import published_by
@@ -346,3 +346,29 @@ async def test_without_the_sdk_nothing_is_exported():
         await peer.call_tool("add")
 
     assert layer.failures == 0
+
+
+def test_a_server_that_is_not_open_yet_is_published_later():
+    """Its layers begin before it serves, and a reader may collect at any time."""
+    recorded = Recorded()
+    published = published_by(recorded.meters)
+    server = Server("desk")
+    published.add(server)
+    published.refresh()
+    assert published.is_stale
+    assert recorded.points("stanchion.calls.running") == {}
+
+    published.remove(server)
+    published.refresh()
+    assert not published.is_stale
+
+
+async def test_a_port_that_is_not_known_is_left_out():
+    """As a transport of one's own may be."""
+    recorded = Recorded()
+    async with desk(recorded.layer) as server:
+        connection = Connection("pigeon", address="192.0.2.1")
+        await server.handle(b'{"jsonrpc":"2.0","id":1,"method":"ping"}', connection)
+
+    assert recorded.span.attributes["client.address"] == "192.0.2.1"
+    assert not {"client.port", "network.transport"} & set(recorded.span.attributes)
