@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
+import os
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from stanchion_middleware import (
     MultiTenant,
     RateLimit,
     Sandbox,
+    Telemetry,
     Validation,
 )
 from stanchion_testing import PeerError, connect
@@ -43,6 +47,7 @@ OWNERS = {
     "MultiTenant": MultiTenant.__init__,
     "Sandbox": Sandbox.__init__,
     "Server": Server.__init__,
+    "Telemetry": Telemetry.__init__,
     "Validation": Validation.__init__,
     "http.app": http.app,
     "http.run": http.serve,
@@ -85,10 +90,12 @@ def test_every_block_of_python_is_run_here():
         "office_hours.py",
         "refunds.py",
         "roles.py",
+        "scraped.py",
         "tenants.py",
         "priced.py",
         "test_desk.py",
         "test_office_hours.py",
+        "traced.py",
         "vault.py",
     }
     assert README.count("```python\n") == len(FILES)
@@ -275,6 +282,62 @@ async def test_the_mounted_application_lives(folder):
         await names["app"](scope, receive, send)
 
     assert sent[0]["status"] == 200
+
+
+def test_the_traced_server_prints_its_spans(folder):
+    """One span for each request, under the correlation id and without the arguments."""
+    program = """
+import anyio, stanchion_testing, traced
+async def main():
+    async with stanchion_testing.connect(traced.server) as peer:
+        await peer.call_tool("add", {"a": 1, "b": 41})
+anyio.run(main)
+"""
+    paths = os.pathsep.join([str(folder), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    span = json.loads(done.stdout)  # one, and nothing beside it
+    assert span["name"] == "tools/call add"
+    assert re.fullmatch("[0-9a-f]{16}", span["attributes"]["stanchion.correlation_id"])
+    assert "41" not in str(span["attributes"].values())
+
+
+async def test_the_scraped_server_shows_its_metrics(folder):
+    """Beside the endpoint, once a request has passed."""
+    names = names_in("scraped.py")
+    sent = []
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "GET",
+        "path": "/metrics/",
+        "query_string": b"",
+        "headers": [],
+    }
+    try:
+        async with connect(names["server"]) as peer:
+            await peer.request("server/discover")
+            await names["app"](scope, receive, send)
+    finally:
+        names["meters"].shutdown()  # takes its collector out of what all share
+
+    scraped = b"".join(each.get("body", b"") for each in sent).decode()
+    assert sent[0]["status"] == 200
+    assert 'mcp_method_name="server/discover"' in scraped
+    assert "stanchion_calls_running{" in scraped
 
 
 def test_the_command_shows_what_the_readme_shows(folder):

@@ -82,6 +82,7 @@ from .elicitation import Elicited as Elicited
 from .elicitation import ElicitForm as ElicitForm
 from .elicitation import ElicitUrl as ElicitUrl
 from .ending import Ending as Ending
+from .ending import SessionEnding as SessionEnding
 from .errors import AppNotFound as AppNotFound
 from .errors import AskFailed as AskFailed
 from .errors import CallError as CallError

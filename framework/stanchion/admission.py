@@ -167,7 +167,8 @@ def _peer_of(
     elif request.method == "initialize":
         client, capabilities = params["clientInfo"], params["capabilities"]
     else:
-        return cast("Peer", connection.peer)  # the gate lets nothing else before initialize
+        # Before initialize the gate lets only a ping pass, which says nothing of who sends it.
+        return connection.peer or _claimed_peer(params, Era.LEGACY, connection, headers)
 
     return Peer(
         connection.transport,

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, cast
 
 from .call import Call
-from .ending import NOBODY, Ending, Observer, observers_of
+from .ending import NOBODY, Ending, Observer, SessionEnding, observers_of
 from .errors import ChainFrozen, ConfigurationError, Denied
 from .results import Result
 
@@ -87,7 +87,8 @@ class Middleware:
     """The base class of a layer that has options, policies, order rules or a life.
 
     A subclass may override `applies`, `prepare`, `visible`, `__call__`, `ended`, `confirm`,
-    `joined`, `readings`, `__aenter__` and `__aexit__`, and set the class attributes below.
+    `session_ended`, `joined`, `readings`, `__aenter__` and `__aexit__`, and set the class
+    attributes below.
     Everything else is the framework's.
 
     Attributes:
@@ -163,6 +164,15 @@ class Middleware:
 
         Raises:
             Refusal: It must not be sent; the refusal is answered in its place.
+        """
+
+    def session_ended(self, ending: SessionEnding) -> None:
+        """Take note that a legacy session is over; for layers that observe.
+
+        Called once for each session whose end this process sees: its stream was closed, its
+        client ended it, or it was dropped because it was idle. A session over Streamable HTTP
+        that has set nothing up and is simply not used any more is not told of, because nothing
+        is kept of it. Must not block; what it raises is logged and changes nothing.
         """
 
     def joined(self, server: Server) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -55,6 +55,18 @@ META_REFUSAL: Final = "io.stanchion/refusal"
 META_CORRELATION: Final = "io.stanchion/correlationId"
 
 
+class WireError(NamedTuple):
+    """What a JSON-RPC error says, but for its data.
+
+    Attributes:
+        code: Its code.
+        message: Its message.
+    """
+
+    code: int
+    message: str
+
+
 class Reply:
     """What a transport sends back for one frame.
 
@@ -63,15 +75,17 @@ class Reply:
             same bytes for everybody, so a transport that can should not join them.
         status: The HTTP status; other transports ignore it.
         headers: HTTP fields to add.
+        error: The JSON-RPC error that the frame is, or None; for those who observe.
     """
 
-    __slots__ = ("headers", "parts", "status")
+    __slots__ = ("error", "headers", "parts", "status")
 
     def __init__(
         self,
         body: bytes | tuple[bytes, ...] | None,
         status: int = 200,
         headers: Mapping[str, str] | None = None,
+        error: WireError | None = None,
     ) -> None:
         """Take the frame whole, in pieces, or None where nothing is answered."""
         self.parts: tuple[bytes, ...] = (
@@ -79,6 +93,7 @@ class Reply:
         )
         self.status = status
         self.headers: Mapping[str, str] = headers or {}
+        self.error = error
 
     @property
     def body(self) -> bytes | None:
@@ -161,7 +176,7 @@ class Edge:
             case UnknownTarget(kind="resource"):
                 code = INVALID_PARAMS if era is Era.MODERN else RESOURCE_NOT_FOUND
                 body = encode_error(call.id, code, error.message, {"uri": error.name})
-                return Reply(body, http_status(code, era))
+                return Reply(body, http_status(code, era), error=WireError(code, error.message))
 
             case ProtocolError():
                 return self.fault(call.id, error, era)
@@ -182,12 +197,13 @@ class Edge:
     def fault(self, id: RequestId | None, fault: ProtocolError, era: Era) -> Reply:
         """Answer request *id*, or None where the id is unknown, with a protocol fault."""
         body = encode_error(id, fault.code, fault.message, fault.detail)
-        return Reply(body, http_status(fault, era))
+        return Reply(body, http_status(fault, era), error=WireError(fault.code, fault.message))
 
     def last_resort(self, call: Call) -> Reply:
         """Answer *call* with a bare internal error; what to send where `error` failed."""
-        body = encode_error(call.id, INTERNAL_ERROR, "Internal error")
-        return Reply(body, http_status(INTERNAL_ERROR, call.peer.era))
+        told = WireError(INTERNAL_ERROR, "Internal error")
+        body = encode_error(call.id, *told)
+        return Reply(body, http_status(INTERNAL_ERROR, call.peer.era), error=told)
 
     def _refusal(self, call: Call, refusal: Refusal) -> Reply:
         reason = unicode_text(refusal.reason)
@@ -219,7 +235,7 @@ class Edge:
             status = refusal.code  # as for what is refused before it is a message
 
         body = encode_error(call.id, refusal.code, text, detail)
-        return Reply(body, status, headers)
+        return Reply(body, status, headers, WireError(refusal.code, text))
 
     def _failure(self, call: Call, error: CallError) -> Reply:
         """Answer a failure of the tool or of ours: a result for tools, an error elsewhere."""
@@ -233,7 +249,8 @@ class Edge:
         else:
             code, detail = INTERNAL_ERROR, {"correlationId": call.correlation_id}
 
-        return Reply(encode_error(call.id, code, text, detail), http_status(code, call.peer.era))
+        body = encode_error(call.id, code, text, detail)
+        return Reply(body, http_status(code, call.peer.era), error=WireError(code, text))
 
     def _error_result(self, call: Call, result: ToolResult) -> bytes:
         """Encode an `isError` result, without the call's own `_meta` where that cannot be sent."""

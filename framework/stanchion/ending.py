@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .errors import UrlElicitationRequired
 from .outcome import Outcome
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ class Ending:
         result: What the chain gave, or None where it gave nothing that was sent.
         duration: Seconds from when the engine took the request until its answer was encoded.
         reply_size: Bytes of the answer; 0 where nothing is answered.
+        code: The code of the JSON-RPC error that is answered, or None where none is.
+        message: The message of that error, or None.
     """
 
-    __slots__ = ("duration", "error", "outcome", "reply_size", "result")
+    __slots__ = ("code", "duration", "error", "message", "outcome", "reply_size", "result")
 
     def __init__(
         self,
@@ -47,15 +50,34 @@ class Ending:
         result: Result | None = None,
         duration: float = 0.0,
         reply_size: int = 0,
+        code: int | None = None,
+        message: str | None = None,
     ) -> None:
         self.outcome = outcome
         self.error = error
         self.result = result
         self.duration = duration
         self.reply_size = reply_size
+        self.code = code
+        self.message = message
 
     def __repr__(self) -> str:
         return f"<Ending {self.outcome.value} in {self.duration:.6f} s>"
+
+
+class SessionEnding(NamedTuple):
+    """How a legacy session ended, as far as the process that served it knows.
+
+    Attributes:
+        transport: The name of its transport.
+        version: The protocol version that was negotiated.
+        duration: Seconds that it lasted: from when its stream was opened or, over Streamable
+            HTTP, from `initialize` on, to the second.
+    """
+
+    transport: str
+    version: str
+    duration: float
 
 
 class Observer(NamedTuple):
@@ -92,19 +114,24 @@ def ended(call: Call, reply: Reply, error: BaseException | None, result: Result 
 
     One with neither was cancelled by its peer, but for a `ping`, which has no result.
     """
-    if error is not None:
+    if isinstance(error, UrlElicitationRequired) and reply.error is None:
+        outcome = Outcome.INPUT_REQUIRED  # a modern peer is asked instead
+    elif error is not None:
         outcome = Outcome.of_error(error)
     elif result is not None:
         outcome = result.outcome
     else:
         outcome = Outcome.OK if reply.parts else Outcome.CANCELLED
 
+    code, message = reply.error or (None, None)
     return Ending(
         outcome,
         error=error,
         result=result,
         duration=perf_counter() - call.started,
         reply_size=sum(map(len, reply.parts)),
+        code=code,
+        message=message,
     )
 
 
@@ -117,6 +144,18 @@ def tell(call: Call, ending: Ending) -> None:
             # An observer never fails a call (its log handler may be what is broken).
             name = getattr(observer.ended, "__self__", observer.ended)
             logger.exception("%r failed to take note of a call", name)
+
+
+def tell_session(layers: Iterable[AnyLayer], ending: SessionEnding) -> None:
+    """Tell those of *layers* that observe how a session ended; a failure is logged."""
+    from .chain import Middleware
+
+    for layer in layers:
+        if isinstance(layer, Middleware):
+            try:
+                layer.session_ended(ending)
+            except Exception:
+                logger.exception("%r failed to take note of a session", layer)
 
 
 async def confirm(call: Call, ending: Ending) -> None:

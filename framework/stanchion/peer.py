@@ -98,6 +98,8 @@ class Connection:
         peer: What `initialize` told, or None before it and for modern peers; the kernel sets it.
         principal: Who the transport found the peer to be, or None.
         address: The remote address, or None.
+        port: The remote port, or None.
+        http_version: The version of HTTP that carries it, such as `1.1`, or None.
         headers: HTTP header fields of the request that opened the stream, without credentials;
             empty where each request has its own, or none.
         in_flight: `{request id: call}` of the calls that are running, for cancellation.
@@ -118,10 +120,12 @@ class Connection:
         "address",
         "headers",
         "hears",
+        "http_version",
         "in_flight",
         "listeners",
         "peer",
         "pending",
+        "port",
         "principal",
         "release",
         "session",
@@ -136,6 +140,8 @@ class Connection:
         peer: Peer | None = None,
         principal: Principal | None = None,
         address: str | None = None,
+        port: int | None = None,
+        http_version: str | None = None,
         headers: Mapping[str, str] = NO_HEADERS,
         in_flight: dict[RequestId, Call] | None = None,
         pending: Pending | None = None,
@@ -144,6 +150,8 @@ class Connection:
         self.peer = peer
         self.principal = principal
         self.address = address
+        self.port = port
+        self.http_version = http_version
         self.headers = headers
         self.in_flight: dict[RequestId, Call] = {} if in_flight is None else in_flight
         self._id: str | None = None

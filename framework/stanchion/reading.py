@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("stanchion.reading")
 
+SERVER: Final = "stanchion.server"
+"""The attribute that tells a mounted server's readings from those of the server around it."""
+
 NO_ATTRIBUTES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -43,17 +46,29 @@ def readings_of(server: Server) -> Iterator[Reading]:
     """Give what *server* and all layers measure now, those of mounted servers included.
 
     From any thread, while the server serves. A layer that fails to tell is logged and left out.
+    Each has the name of the server that it is of among its attributes.
+
+    Raises:
+        ConfigurationError: The server does not serve.
     """
     kernel = server.kernel
-    yield Reading("stanchion.calls.running", len(kernel.running), "{call}", "Calls that run now.")
+    attributes = {SERVER: server.name}
+    yield Reading(
+        "stanchion.calls.running",
+        len(kernel.running),
+        "{call}",
+        "Calls that run now.",
+        attributes=attributes,
+    )
     yield Reading(
         "stanchion.listens.open",
         kernel.listening,
         "{listen}",
         "Peers that are told of changes now, on a stream that is there for nothing else.",
+        attributes=attributes,
     )
     for each in reach(server):
-        attributes = {"stanchion.server": each.name}
+        attributes = {SERVER: each.name}
         threads = each.threads
         yield Reading(
             "stanchion.threads.busy",
@@ -75,7 +90,8 @@ def readings_of(server: Server) -> Iterator[Reading]:
 def _readings_of_layers(server: Server) -> Iterator[Reading]:
     for layer in server.chain.layers:
         if isinstance(layer, Middleware):
-            yield from _told_by(layer)
+            for reading in _told_by(layer):
+                yield reading._replace(attributes={SERVER: server.name, **reading.attributes})
 
 
 def _told_by(layer: Middleware) -> list[Reading]:

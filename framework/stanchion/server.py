@@ -19,6 +19,7 @@ from .chain import AnyLayer, Chain, Middleware, documents_of
 from .changes import MAX_LISTENS, Changes
 from .custom_offers import CustomOffers
 from .edge import Edge, Reply
+from .ending import SessionEnding, tell_session
 from .errors import ConfigurationError
 from .features.lifecycle import implementation
 from .identification import Identifies, identifier_of, identify
@@ -382,6 +383,13 @@ class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
             send: How to send a frame on the stream.
         """
         return self.kernel.listen(connection, send=send)
+
+    def session_ended(self, ending: SessionEnding) -> None:
+        """Tell the layers that observe that a legacy session is over.
+
+        `serve_stream` does it for its streams.
+        """
+        tell_session(self.chain.layers, ending)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
         """Serve over *transport* until it ends or a signal stops it; blocks.

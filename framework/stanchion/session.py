@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from .protocol import Era
@@ -28,14 +29,16 @@ class Session:
         listener: What it hears of changes by, or None before it is first needed.
         scope: What it is offered alone, or None before a handler asks for `call.session`.
         ended: True once it is over, though a call of it may still run.
+        started: When it was made, on the clock of `time.perf_counter()`.
     """
 
-    __slots__ = ("_pages", "ended", "listener", "scope")
+    __slots__ = ("_pages", "ended", "listener", "scope", "started")
 
     def __init__(self) -> None:
         self.listener: Listener | None = None
         self.scope: SessionScope | None = None
         self.ended = False
+        self.started = perf_counter()
         self._pages: dict[str, None] | None = None
 
     @property

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
 
+from .ending import SessionEnding
 from .errors import ProtocolError, Unavailable
 from .peer import Connection, Principal
 from .session import Session
@@ -63,6 +65,15 @@ async def serve_stream(
             running.cancel_scope.deadline = anyio.current_time() + grace
     finally:
         server.changes.disconnect(connection)
+        _tell_end(server, connection)
+
+
+def _tell_end(server: Server, connection: Connection) -> None:
+    """Tell who observes that a legacy peer's session is over; without a handshake there is none."""
+    peer, session = connection.peer, connection.session
+    if peer is not None and session is not None:
+        lasted = perf_counter() - session.started
+        server.session_ended(SessionEnding(connection.transport, peer.version, lasted))
 
 
 class _Stream:

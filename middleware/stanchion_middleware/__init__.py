@@ -76,8 +76,11 @@ from .recovery import OnCrash as OnCrash
 from .recovery import Recovery as Recovery
 from .sandbox import Sandbox as Sandbox
 from .scopes import Scopes as Scopes
+from .signals.description import MoreAttributes as MoreAttributes
+from .signals.errors import ServerErrorCodes as ServerErrorCodes
 from .simulation import META_SIMULATED as META_SIMULATED
 from .simulation import Simulation as Simulation
+from .telemetry import Telemetry as Telemetry
 from .tenants.file_tenants import FileTenants as FileTenants
 from .tenants.memory_state import MemoryTenantState as MemoryTenantState
 from .tenants.record import Patterns as Patterns

@@ -15,12 +15,14 @@ from .recovery import Recovery
 from .sandbox import Sandbox
 from .scopes import Scopes
 from .simulation import Simulation
+from .telemetry import Telemetry
 from .validation import Validation
 
 
 def production(
     *,
     recovery: Recovery | None = None,
+    telemetry: Telemetry | None = None,
     audit: Audit | None = None,
     logging: Logging | None = None,
     auth: Auth | None = None,
@@ -43,6 +45,7 @@ def production(
 
     Args:
         recovery: Stands in for `Recovery()`, to set options or for a subclass.
+        telemetry: Stands inside recovery, and outside logging; left out where it is None.
         audit: Stands outside logging; left out where it is None, as only you can say where
             records go.
         logging: Stands in for `Logging()`.
@@ -59,6 +62,7 @@ def production(
     """
     layers: tuple[Middleware | None, ...] = (
         recovery or Recovery(),
+        telemetry,
         audit,
         logging or Logging(),
         auth,

@@ -11,6 +11,7 @@
     engine         the rounds over HTTP
     inside         what is measured in one process: layers, `Server.handle`, the gate
     deciding       the six layers that decide about a call
+    observing      what traces and metrics add to a call
     round_trips    how often a call waits for Redis
     imports        what importing costs
     lists          a list of 1,000 tools

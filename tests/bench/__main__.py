@@ -22,6 +22,7 @@ from .inside import run_inside
 from .listens import run_listens
 from .lists import run_lists
 from .messages import WrongAnswer
+from .observing import run_observing
 from .process import DidNotStart, cores
 from .report import Figures, as_json, budgets
 from .sessions import run_sessions
@@ -34,6 +35,7 @@ from .tables import (
     print_imports,
     print_inside,
     print_listens,
+    print_observing,
     print_sessions,
 )
 
@@ -86,6 +88,11 @@ def _deciding(console: Console, figures: Figures, options: argparse.Namespace) -
     print_deciding(console, figures.deciding)
 
 
+def _observing(console: Console, figures: Figures, options: argparse.Namespace) -> None:
+    figures.observing = run_observing(requests=options.requests, rounds=options.rounds)
+    print_observing(console, figures.observing)
+
+
 def _engine(console: Console, figures: Figures, options: argparse.Namespace) -> None:
     console.print(
         f"{options.rounds} rounds of {options.requests} requests each, "
@@ -132,6 +139,7 @@ PARTS: dict[str, Callable[[Console, Figures, argparse.Namespace], None]] = {
     "import": _imports,
     "layers": _layers,
     "deciding": _deciding,
+    "observing": _observing,
     "engine": _engine,
     "lists": _lists,
     "streamed": _streamed,

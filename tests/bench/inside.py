@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -143,7 +143,7 @@ async def _endpoint(next: Next) -> Result:
 
 async def _measure_calls(requests: int, rounds: int) -> dict[str, float]:
     """Run whole calls through `Server.handle`, on the loop that the servers use."""
-    plain, layered = _server([]), _server([pass_through] * LAYERS)
+    plain, layered = server_with([]), server_with([pass_through] * LAYERS)
     async with plain, layered:
         legacy = Connection("memory")
         await plain.handle(HELLO, legacy)
@@ -168,10 +168,10 @@ async def _measure_calls(requests: int, rounds: int) -> dict[str, float]:
 async def _measure_production(requests: int, rounds: int) -> dict[str, float]:
     """Run calls through each layer of `production()` alone, and take off a call without any."""
     connection = Connection("memory")
-    servers = {layer.name: _server([layer]) for layer in production()}
+    servers = {layer.name: server_with([layer]) for layer in production()}
     async with AsyncExitStack() as stack:
         measured: dict[str, Callable[[], Awaitable[Any]]] = {}
-        for name, server in {"": _server([]), **servers}.items():
+        for name, server in {"": server_with([]), **servers}.items():
             await stack.enter_async_context(server)
             measured[name] = partial(server.handle, MODERN_CALL, connection)
 
@@ -235,7 +235,8 @@ def _measure_gate(requests: int, rounds: int) -> dict[str, float]:
     return {name: spent / 1000 for name, spent in least.items()}
 
 
-def _server(layers: list[Any]) -> Server:
+def server_with(layers: Sequence[Any]) -> Server:
+    """Make a server of one tool, `add`, behind *layers*."""
     server = Server("bench", "1", middleware=layers)
     server.tool(add)
     return server

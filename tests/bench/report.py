@@ -14,6 +14,7 @@ from .listens import ListenFigures
 from .lists import ComparedFigures
 from .loaded import BUSY, ECHO_LIST, ECHO_STREAM, LONG_LIST
 from .messages import ERAS
+from .observing import API, BOTH, SPANS, ObservingFigures
 from .sessions import SessionFigures
 
 
@@ -24,6 +25,7 @@ class Figures:
     engine: EngineFigures | None = None
     inside: InsideFigures | None = None
     deciding: DecidingFigures | None = None
+    observing: ObservingFigures | None = None
     imports: ImportFigures | None = None
     lists: ComparedFigures | None = None
     streamed: ComparedFigures | None = None
@@ -72,6 +74,9 @@ def budgets(figures: Figures) -> list[Budget]:
     if figures.deciding is not None:
         found += _deciding_budgets(figures.deciding)
 
+    if figures.observing is not None:
+        found += _observing_budgets(figures.observing)
+
     if figures.imports is not None:
         name = "import stanchion, to pydantic, anyio, orjson"
         found.append(Budget(name, "<= 1.6 x", figures.imports.ratio, 1.6))
@@ -105,6 +110,13 @@ def _deciding_budgets(deciding: DecidingFigures) -> Iterator[Budget]:
     yield Budget("a repeated decision of RBAC, µs", "<= 3", deciding.repeated_us, 3)
     yield Budget("a first decision of RBAC, µs", "<= 5,000", deciding.first_us, 5000)
     yield Budget("round trips to Redis, of all limits of a call", "<= 1", deciding.round_trips, 1)
+
+
+def _observing_budgets(observing: ObservingFigures) -> Iterator[Budget]:
+    added = observing.added_us
+    yield Budget("telemetry over the API that does nothing, µs a call", "<= 12", added[API], 12)
+    yield Budget("telemetry with exported spans, µs a call", "<= 45", added[SPANS], 45)
+    yield Budget("telemetry with spans and metrics, µs a call", "<= 45", added[BOTH], 45)
 
 
 def _compared_budgets(figures: Figures) -> Iterator[Budget]:
@@ -158,6 +170,7 @@ def as_json(figures: Figures) -> dict[str, Any]:
     flat = {
         "inside": figures.inside,
         "deciding": figures.deciding,
+        "observing": figures.observing,
         "listens": figures.listens,
         "sessions": figures.sessions,
     }

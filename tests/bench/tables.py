@@ -13,6 +13,7 @@ from .imports import ImportFigures
 from .inside import InsideFigures
 from .listens import ListenFigures
 from .lists import ComparedFigures
+from .observing import ObservingFigures
 from .report import Budget, ratio
 from .sessions import SessionFigures
 
@@ -74,6 +75,12 @@ def print_deciding(console: Console, deciding: DecidingFigures) -> None:
         "round trips to Redis, two policies": "not measured" if trips is None else f"{trips:,.2f}",
     }
     _print_pairs(console, "The layers that decide, least of the rounds", pairs)
+
+
+def print_observing(console: Console, observing: ObservingFigures) -> None:
+    """Print what traces and metrics add."""
+    pairs = {f"over {name}": f"{spent:,.1f} µs" for name, spent in observing.added_us.items()}
+    _print_pairs(console, "What telemetry adds to a call, least of the rounds", pairs)
 
 
 def print_imports(console: Console, imports: ImportFigures) -> None:

@@ -17,6 +17,7 @@ from .lists import ListConversation, run_lists
 from .load import split_answer
 from .loaded import TOOLS
 from .messages import Conversation, WrongAnswer
+from .observing import PARENT, run_observing
 from .report import Budget, Figures, as_json, budgets
 from .sessions import run_sessions
 from .streamed import StreamConversation, run_streamed
@@ -60,6 +61,17 @@ def test_the_measurements_of_the_deciding_layers_run():
     written = as_json(figures)
     assert set(written["deciding"]["added_us"]) == {*SIX, TOGETHER}
     assert len(written["budgets"]) == len(budgets(figures)) == 4
+
+
+def test_the_measurements_of_telemetry_run():
+    """Over the API alone and over the SDK, with and without a parent that the peer has sent."""
+    figures = Figures(observing=run_observing(requests=5, rounds=2))
+
+    written = as_json(figures)
+    added = written["observing"]["added_us"]
+    assert len(added) == 8
+    assert sum(name.endswith(PARENT) for name in added) == 4
+    assert len(written["budgets"]) == len(budgets(figures)) == 3
 
 
 def test_redis_is_asked_once_a_call_whatever_the_number_of_limits(redis_url):

@@ -5,17 +5,23 @@ from __future__ import annotations
 import logging
 
 import anyio
+import orjson
 import pytest
 
 from stanchion import (
     EVERY_REQUEST,
+    Connection,
     Denied,
+    ElicitUrl,
     Middleware,
     Server,
     ToolError,
     ToolResult,
     Unavailable,
+    UrlElicitationRequired,
 )
+from stanchion_testing import PeerError, connect
+from stanchion_transports.memory import open_memory
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
@@ -348,3 +354,120 @@ async def test_a_listen_ends_when_its_stream_does(judged):
             group.cancel_scope.cancel()
 
     assert watch.ends == [("subscriptions/listen", None, "cancelled")]
+
+
+async def test_a_ping_before_the_handshake_is_one_of_a_peer_too():
+    """Whoever observes need not ask whether there is one."""
+    watch = Watch()
+    async with desk(watch) as server:
+        frame = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        await server.handle(frame, Connection("stdio"))
+
+    assert (watch.last.peer.transport, watch.last.peer.version) == ("stdio", LEGACY)
+
+
+@pytest.mark.parametrize("version", [LEGACY, MODERN])
+@pytest.mark.parametrize(
+    ("method", "params", "refusals", "code"),
+    [
+        ("tools/call", {"name": "fine"}, "error", None),
+        ("tools/call", {"name": "fails"}, "error", None),
+        ("tools/call", {"name": "nothing"}, "error", -32602),
+        ("tools/call", {"name": "denies"}, "error", 403),
+        ("tools/call", {"name": "denies"}, "result", None),
+        ("tools/call", {}, "error", -32602),
+        ("prompts/get", {"name": "breaks"}, "error", -32603),
+        ("prompts/get", {"name": "misfits", "arguments": {"number": "x"}}, "error", -32602),
+        ("resources/read", {"uri": "a://b"}, "error", {LEGACY: -32002, MODERN: -32602}),
+    ],
+)
+async def test_an_ending_has_the_error_that_is_answered(
+    judged, version, method, params, refusals, code
+):
+    """Its code and its message, exactly as they are on the wire; None where a result is."""
+    watch = Watch()
+    server = desk(watch, refusals=refusals)
+    server.prompt(name="breaks")(lambda: 1 // 0)
+
+    @server.prompt
+    async def misfits(number: int) -> str:
+        return f"{number}"
+
+    @server.resource("c://d")
+    async def resource() -> str:
+        return ""
+
+    async with server:
+        peer = await judged(server, version)
+        reply = await peer.reply(peer.message(method, params))
+
+    error = orjson.loads(reply.body).get("error", {})
+    assert (watch.ending.code, watch.ending.message) == (error.get("code"), error.get("message"))
+    assert watch.ending.code == (code[version] if isinstance(code, dict) else code)
+
+
+class Sessions(Middleware):
+    """Notes how sessions end."""
+
+    name = "sessions"
+
+    def __init__(self):
+        self.ends = []
+
+    def session_ended(self, ending):
+        self.ends.append(ending)
+
+
+class Fails(Middleware):
+    """Cannot take note of a session."""
+
+    name = "fails"
+
+    def session_ended(self, ending):
+        raise OSError("gone")
+
+
+@pytest.mark.parametrize(("era", "ends"), [("legacy", 1), ("modern", 0)])
+async def test_a_session_on_a_stream_ends_with_it(era, ends, caplog):
+    """Told once to each layer; one that fails is logged, and a modern peer has no session."""
+    sessions = Sessions()
+    async with connect(desk(Fails(), sessions), era=era) as peer:
+        await peer.call_tool("fine")
+        assert sessions.ends == []
+
+    assert len(sessions.ends) == ends
+    assert len(caplog.records) == ends
+    for ending in sessions.ends:
+        assert (ending.transport, ending.version) == ("memory", LEGACY)
+        assert 0 < ending.duration < 60
+
+
+async def test_a_stream_without_a_handshake_was_no_session():
+    """Nothing is told of it."""
+    sessions = Sessions()
+    async with desk(sessions) as server, open_memory(server) as stream:
+        await stream.send(b'{"jsonrpc":"2.0","id":1,"method":"ping"}')
+        await stream.receive()
+
+    assert sessions.ends == []
+
+
+@pytest.mark.parametrize(
+    ("era", "outcome", "code"), [("legacy", "invalid", -32042), ("modern", "input_required", None)]
+)
+async def test_pages_to_open_first_end_a_call_as_its_peer_is_told(era, outcome, code):
+    """An error for a legacy peer, and a round of questions for a modern one."""
+    watch = Watch()
+    server = desk(watch)
+
+    @server.tool
+    async def opens() -> str:
+        raise UrlElicitationRequired(ElicitUrl("Open it", "https://example.com/", id="1"))
+
+    async with connect(server, era=era, capabilities={"elicitation": {"url": {}}}) as peer:
+        try:
+            await peer.request("tools/call", {"name": "opens"})
+        except PeerError as error:
+            assert error.code == code  # noqa: PT017 # only one of the eras raises
+
+    assert (watch.ending.outcome.value, watch.ending.code) == (outcome, code)

@@ -30,12 +30,13 @@ PUBLIC = {
         PromptArgument PromptMessage PromptResult ProtocolError Reading Redactor Refusal
         Reply Request RequestId Resource ResourceLink ResourceResult ResourceTemplate
         Response Result Root Rule SERVED_FROM_CACHE SUPPORTED_VERSIONS Sample Sampled
-        ScopedState Seal Send Server Session SessionScope StanchionError State StateKey
-        Stream Target Tenant TenantState Text Threads TimedOut Tool ToolError ToolResult
-        Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
-        UrlElicitationRequired call_error_in cost_of decode encode_error era_of_message
-        escape_pointer fan_out_fan_in http_status is_cancellation json_depth json_size
-        layer_name load_server parallel pipeline readings_of run_stand_in serve_stream
+        ScopedState Seal Send Server Session SessionEnding SessionScope StanchionError
+        State StateKey Stream Target Tenant TenantState Text Threads TimedOut Tool
+        ToolError ToolResult Unauthenticated Unavailable UnenforcedPolicy UnknownTarget
+        UnsupportedVersion UrlElicitationRequired call_error_in cost_of decode
+        encode_error era_of_message escape_pointer fan_out_fan_in http_status
+        is_cancellation json_depth json_size layer_name load_server parallel pipeline
+        readings_of run_stand_in serve_stream
     """,
     "stanchion_middleware": """
         Anchor Anchored ApiKey ApiKeyVerifier Audit AuditSink Auth Authenticator
@@ -46,12 +47,13 @@ PUBLIC = {
         Grant HeadSigner Hints Hold HttpAnchor Inherits IntrospectionVerifier
         InvalidToken JsonLinesFile JwtVerifier KeyRing Kind LimitStorage Line LogAnchor
         Logging META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits
-        MemorySink MemoryTenantState MultiTenant OnAlert OnCrash Patterns Place Plan
-        Policy PolicyAdapter Price PriceOf Proof ProxySubject RBAC Rate RateLimit
-        Recovery RedisCosts RedisLimits RedisTenantState Rule Sandbox Scopes Simulation
-        SqlCosts SqlPolicies SqlTenants Standing Statement StaticTenants StaticVerifier
-        TenantRecord TenantSource TenantStore Tip TokenVerifier Trail Validation
-        Verification api_key_digest is_tenant_id new_api_key production verify_trail
+        MemorySink MemoryTenantState MoreAttributes MultiTenant OnAlert OnCrash Patterns
+        Place Plan Policy PolicyAdapter Price PriceOf Proof ProxySubject RBAC Rate
+        RateLimit Recovery RedisCosts RedisLimits RedisTenantState Rule Sandbox Scopes
+        ServerErrorCodes Simulation SqlCosts SqlPolicies SqlTenants Standing Statement
+        StaticTenants StaticVerifier Telemetry TenantRecord TenantSource TenantStore Tip
+        TokenVerifier Trail Validation Verification api_key_digest is_tenant_id
+        new_api_key production verify_trail
     """,
     "stanchion_transports": "",
     "stanchion_testing": """

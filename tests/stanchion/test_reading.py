@@ -56,14 +56,14 @@ async def test_a_server_tells_what_runs(judged):
             group.start_soon(peer.ask, "subscriptions/listen", {"notifications": {}})
             await anyio.wait_all_tasks_blocked()
             assert values(server) == {
-                ("stanchion.calls.running", None): 1,
-                ("stanchion.listens.open", None): 1,
+                ("stanchion.calls.running", "desk"): 1,
+                ("stanchion.listens.open", "desk"): 1,
                 ("stanchion.threads.busy", "desk"): 0,
                 ("stanchion.threads.abandoned", "desk"): 0,
             }
             group.cancel_scope.cancel()
 
-        assert values(server)["stanchion.calls.running", None] == 0
+        assert values(server)["stanchion.calls.running", "desk"] == 0
 
 
 async def test_layers_tell_too_also_those_of_mounted_servers(caplog):
@@ -72,9 +72,10 @@ async def test_layers_tell_too_also_those_of_mounted_servers(caplog):
     server, other = Server("hall", middleware=[Broken(), outer]), Server("desk", middleware=[inner])
     server.mount(other, "desk/")
     async with server:
-        told = [each.value for each in readings_of(server) if each.name == "counts.things"]
+        told = [each for each in readings_of(server) if each.name == "counts.things"]
 
-    assert told == [1, 2]
+    assert [each.value for each in told] == [1, 2]
+    assert [each.attributes["stanchion.server"] for each in told] == ["hall", "desk"]
     assert [each.getMessage() for each in caplog.records if each.name == "stanchion.reading"] == [
         "broken failed to tell what it measures"
     ]

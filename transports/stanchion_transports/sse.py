@@ -248,8 +248,9 @@ class _Session:
 
 
 def _connection(scope: Scope, headers: Headers) -> Connection:
-    client = scope.get("client")
-    return Connection("sse", address=None if client is None else client[0], headers=headers)
+    address, port = scope.get("client") or (None, None)
+    version = scope.get("http_version")
+    return Connection("sse", address=address, port=port, http_version=version, headers=headers)
 
 
 def _identity(principal: Principal | None) -> tuple[str | None, str | None, str] | None:

@@ -92,9 +92,8 @@ class WebSocketEndpoint:
         if SUBPROTOCOL not in scope.get("subprotocols", ()):
             return Problem(400, f"The subprotocol {SUBPROTOCOL} is required")
 
-        client = scope.get("client")
-        address = None if client is None else client[0]
-        connection = Connection("websocket", address=address, headers=headers)
+        address, port = scope.get("client") or (None, None)
+        connection = Connection("websocket", address=address, port=port, headers=headers)
         await self._identity.demand(headers, connection)
         if self._server.draining or self._open >= self._max_connections:
             raise Unavailable("No more connections are taken at the moment", retry_after=1.0)

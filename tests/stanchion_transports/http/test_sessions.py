@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stanchion import ConfigurationError, Peer, Principal, Server, Unavailable
+from stanchion import ConfigurationError, Peer, Principal, Server, SessionEnding, Unavailable
 from stanchion_testing import FakeClock, make_call
 from stanchion_transports.http.sessions import Sessions
 from stanchion_transports.http.tokens import MAX_KNOWN
@@ -378,3 +378,25 @@ def test_a_session_lapses_in_the_time_that_remains(sessions, clock):
     assert sessions.remaining(session) == 3600
     clock.advance(5000)
     assert sessions.remaining(session) == 0
+
+
+def test_whoever_observes_hears_of_every_end(clock):
+    """Of one that its client ends, and of one that is dropped; not of one that may come back."""
+    ended = []
+    sessions = Sessions([NEW], ttl=3600, idle=10, on_ended=ended.append, clock=clock)
+    first, held_id = sessions.issue(peer(), None), held(sessions)
+    clock.advance(5)
+    sessions.end(sessions.open(first, None))
+    assert ended == [SessionEnding("http", "2025-11-25", 5.0)]
+
+    clock.advance(5)
+    sessions.reap()
+    assert ended[1:] == [SessionEnding("http", "2025-11-25", 10.0)]
+    assert sessions.open(held_id, None) is None
+
+    session = sessions.enter(sessions.open(sessions.issue(peer(), None), None))
+    Server("s").changes.listener_of(session, make_call())
+    sessions.leave(session)
+    clock.advance(10)
+    sessions.reap()
+    assert len(ended) == 2

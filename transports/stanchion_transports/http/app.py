@@ -183,6 +183,7 @@ def app(
             idle=session_idle,
             max_sessions=max_sessions,
             on_forgotten=server.changes.forget,
+            on_ended=server.session_ended,
         )
 
     watch = Watch() if ring is None else Watch((ring.reap, min(REAP_EVERY, session_idle / 4)))

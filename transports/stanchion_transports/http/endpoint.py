@@ -181,8 +181,9 @@ class Endpoint:
 
 
 def _connection(scope: Scope) -> Connection:
-    client = scope.get("client")
-    return Connection("http", address=None if client is None else client[0])
+    address, port = scope.get("client") or (None, None)
+    version = scope.get("http_version")
+    return Connection("http", address=address, port=port, http_version=version)
 
 
 def _passes_chain(message: Message | list[Any]) -> bool:

@@ -23,6 +23,7 @@ from stanchion import (
     Principal,
     RequestId,
     Session,
+    SessionEnding,
     Unavailable,
 )
 
@@ -125,6 +126,7 @@ class Sessions:
         max_sessions: int = MAX_SESSIONS,
         max_ended: int = 100_000,
         on_forgotten: Callable[[LiveSession], None] = lambda _: None,
+        on_ended: Callable[[SessionEnding], None] = lambda _: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """Take a key ring, and say how much is remembered.
@@ -138,6 +140,8 @@ class Sessions:
                 are refused.
             max_ended: How many sessions that were ended early are remembered.
             on_forgotten: Is told of each session that is remembered no more.
+            on_ended: Is told of each session that is over: ended by its client, or dropped while
+                it had something set up.
             clock: Gives the time of day in seconds.
 
         Raises:
@@ -152,6 +156,7 @@ class Sessions:
         self._max_sessions = max_sessions
         self._max_ended = max_ended
         self._on_forgotten = on_forgotten
+        self._on_ended = on_ended
         self._clock = clock
         # {id: when its token lapses anyway}, the soonest first; a plain dict would be slow to
         # give its first once many before it are gone.
@@ -219,6 +224,7 @@ class Sessions:
         """End *session* before its time and cancel what runs in it."""
         self._remember_ended(session.id)
         self._forget(session)
+        self._tell_end(session)
         for call in list(session.in_flight.values()):
             call.cancel()
 
@@ -237,16 +243,23 @@ class Sessions:
             if session.idle_since > lapsed:
                 break
 
-            if not session.is_empty:
+            is_missed = not session.is_empty
+            if is_missed:
                 self._remember_ended(session.id)
 
             self._forget(session)
+            if is_missed:
+                self._tell_end(session)
 
     def _forget(self, session: LiveSession) -> None:
         self._live.pop(session.id, None)
         self._idle.pop(session.id, None)
         session.ended = True
         self._on_forgotten(session)
+
+    def _tell_end(self, session: LiveSession) -> None:
+        lasted = self._ttl - self.remaining(session)
+        self._on_ended(SessionEnding("http", session.version, max(0.0, lasted)))
 
     def _remember_ended(self, id: str) -> None:
         now = self._clock()
