@@ -40,8 +40,8 @@ FRAME = orjson.dumps(
 )
 
 
-async def serve(folder: Path, mode: str) -> None:
-    """Make calls until killed."""
+async def serve(folder: Path, mode: str, started: int) -> None:
+    """Make calls until killed; says on *started* once it serves."""
     audit = Audit(
         JsonLinesFile(folder / "audit.jsonl", max_bytes=50_000),
         audit=mode,
@@ -67,6 +67,7 @@ async def serve(folder: Path, mode: str) -> None:
 
     server.use(tell)
     async with server, anyio.create_task_group() as group:
+        os.write(started, b".")
         for _ in range(CALLERS):
             group.start_soon(caller)
 
@@ -75,12 +76,18 @@ def main() -> None:
     """Start it, kill it, and again."""
     folder, times, mode = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     for _ in range(times):
+        serves, started = os.pipe()
         child = os.fork()  # nothing runs here yet: no thread, no loop
         if not child:
-            anyio.run(serve, folder, mode)
+            anyio.run(serve, folder, mode, started)
             os._exit(1)
 
-        time.sleep(0.03 + random.random() / 10)  # no secret
+        os.close(started)
+        if random.random() < 0.8:  # else it may be killed as it starts
+            os.read(serves, 1)
+
+        os.close(serves)
+        time.sleep(random.random() / 10)
         os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
         if os.WTERMSIG(status) != signal.SIGKILL:
