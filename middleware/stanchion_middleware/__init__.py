@@ -5,6 +5,7 @@ It uses only what `stanchion` exports, so that a pack of your own can do whateve
 
 from __future__ import annotations
 
+from .audit.sql import SqlAudit as SqlAudit
 from .auth import Auth as Auth
 from .cost_tracking import CostTracking as CostTracking
 from .costs.budget import Budget as Budget

@@ -130,9 +130,7 @@ async def _exchange(client: httpx2.AsyncClient, request: httpx2.Request) -> Answ
             raise ConnectionError("answered with a compressed body, which is not taken")
 
         body = await read_answer(response, MAX_ANSWER)
-        return Answer(
-            body, {name.lower(): value for name, value in response.headers.items()}
-        )
+        return Answer(body, {name.lower(): value for name, value in response.headers.items()})
     finally:
         with anyio.CancelScope(shield=True):
             await response.aclose()
