@@ -5,7 +5,14 @@ It uses only what `stanchion` exports, so that a pack of your own can do whateve
 
 from __future__ import annotations
 
+from .audit.cloud_events import cloud_event as cloud_event
+from .audit.http import HttpAudit as HttpAudit
+from .audit.ocsf import ocsf_event as ocsf_event
+from .audit.otlp import OtlpAudit as OtlpAudit
+from .audit.spool import Spool as Spool
+from .audit.spool import SpoolFull as SpoolFull
 from .audit.sql import SqlAudit as SqlAudit
+from .audit.sql_again import ChainConflict as ChainConflict
 from .auth import Auth as Auth
 from .cost_tracking import CostTracking as CostTracking
 from .costs.budget import Budget as Budget

@@ -50,6 +50,7 @@ PUBLIC = {
         Standing Statement StaticTenants StaticVerifier TenantRecord TenantSource
         TenantStore TokenVerifier Validation api_key_digest is_tenant_id new_api_key
         production
+        ChainConflict HttpAudit OtlpAudit Spool SpoolFull SqlAudit cloud_event ocsf_event
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
