@@ -122,7 +122,7 @@ class Receiver:
         """Post once.
 
         Raises:
-            Away: There is no answer within the limits.
+            Away: There is no answer within the limits, or what gives the authorization failed.
             ConfigurationError: Nobody entered the receiver.
         """
         import httpx2
@@ -132,10 +132,10 @@ class Receiver:
             raise ConfigurationError("the sink was not opened: use it inside `async with`")
 
         fields = {"Accept-Encoding": "identity", **self._headers, "Content-Type": content_type}
-        try:
-            if self._authorization is not None:
-                fields["Authorization"] = self._token()
+        if self._authorization is not None:
+            fields["Authorization"] = self._token(self._authorization)
 
+        try:
             request = client.build_request("POST", self._url, content=content, headers=fields)
             with anyio.fail_after(self._timeout):
                 return await _exchange(client, request)
@@ -144,13 +144,18 @@ class Receiver:
         except (httpx2.HTTPError, ConnectionError) as error:
             raise Away(f"{type(error).__name__}: {error}") from error
 
-    def _token(self) -> str:
-        value = self._authorization
-        if callable(value):
-            value = value()
-            _check_field("authorization", value)
+    def _token(self, authorization: str | Callable[[], str]) -> str:
+        if isinstance(authorization, str):
+            return authorization
 
-        return value or ""
+        try:
+            value = authorization()
+            _check_field("authorization", value)
+        except Exception as error:
+            # Its text may have the secret; whoever looks for it finds the cause.
+            raise Away(f"the authorization cannot be had: {type(error).__name__}") from error
+
+        return value
 
 
 async def _exchange(client: httpx2.AsyncClient, request: httpx2.Request) -> Answer:

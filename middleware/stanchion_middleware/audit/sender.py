@@ -170,8 +170,8 @@ class Sender(AuditSink):
             try:
                 entries, batches = await self._on_disk(spool.oldest, self._batch_size)
                 await self._delivery.deliver(entries[ahead:], count)
+                ahead = 0  # should only some be removed, the others are sent again
                 await self._on_disk(spool.remove, batches)
-                ahead = 0
             except Away as error:
                 self._delivery.stay_away(error)
             except Exception as error:  # noqa: BLE001 # the disk; the task must outlive it

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -37,6 +38,7 @@ class Receiving:
         self.reply = reply
         self._changed = threading.Condition()
         self._server = None
+        self.connections = []
         self.port = 0
         self.start()
 
@@ -83,8 +85,9 @@ class Receiving:
             def handle_error(self, request, client_address):
                 pass  # whoever waited for the answer has gone
 
-            def shutdown_request(self, request):
-                super().shutdown_request(request)
+            def process_request(self, request, client_address):
+                owner.connections.append(request)
+                super().process_request(request, client_address)
 
         self._server = Server(("127.0.0.1", self.port), Handler)
         self.port = self._server.server_port
@@ -93,10 +96,15 @@ class Receiving:
         ).start()
 
     def stop(self):
-        """Close the socket; nobody listens there any more."""
+        """Close the sockets; nobody listens there any more."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
+            for connection in self.connections:
+                with suppress(OSError):  # it is closed already
+                    connection.shutdown(socket.SHUT_RDWR)
+
+            self.connections.clear()
             self._server = None
 
     def take(self, request):

@@ -82,13 +82,20 @@ async def test_a_token_is_asked_for_each_time(receiver):
     assert found == ["Bearer one", "Bearer two"]
 
 
-async def test_a_token_that_cannot_be_sent_is_told_without_it(receiver):
+async def test_a_token_that_cannot_be_had_is_told_without_it(receiver):
     """What gives it is asked again with the next try."""
-    async with HttpAudit(receiver.url, authorization=lambda: "Bearer\r\nsecret") as sink:
-        with pytest.raises(ConfigurationError, match="authorization") as error:
-            await sink.write(chain_of(1))
+    tokens = iter(["Bearer\r\nsecret", None, "Bearer three"])
+    sink = HttpAudit(receiver.url, authorization=lambda: next(tokens), first_pause=0.01)
+    async with sink:
+        for _ in range(2):
+            with pytest.raises(Away, match="the authorization cannot be had") as error:
+                await sink.write(chain_of(1))
 
-    assert "secret" not in str(error.value)
+            assert "secret" not in str(error.value)
+
+        await sink.write(chain_of(1))
+
+    assert receiver.requests[0][1]["authorization"] == "Bearer three"
 
 
 async def test_what_was_taken_is_not_sent_again(receiver):
