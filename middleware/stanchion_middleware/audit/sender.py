@@ -14,7 +14,7 @@ import anyio.to_thread
 from stanchion import ConfigurationError
 
 from ..reporting import report_failure
-from .delivery import Delivery, Form
+from .dispatch import Dispatch, Form
 from .entry import Entry
 from .receiver import Away, Receiver
 from .sink import AuditSink
@@ -62,7 +62,7 @@ class Sender(AuditSink):
         """
         self.durable = spool is not None
         self._receiver = receiver
-        self._delivery = Delivery(
+        self._dispatch = Dispatch(
             self.name, receiver, form, batch_size=batch_size, first_pause=first_pause
         )
         self._batch_size = batch_size
@@ -73,12 +73,12 @@ class Sender(AuditSink):
     @property
     def sent(self) -> int:
         """Entries that the receiver took."""
-        return self._delivery.sent
+        return self._dispatch.sent
 
     @property
     def rejected(self) -> int:
         """Entries that the receiver never will take."""
-        return self._delivery.rejected
+        return self._dispatch.rejected
 
     async def __aenter__(self) -> Self:
         """Open the spool, and begin to send what is in it.
@@ -89,13 +89,13 @@ class Sender(AuditSink):
         """
         self._disk = anyio.Lock()
         self._filled = anyio.Event()
-        self._delivery.not_before = anyio.current_time()
+        self._dispatch.not_before = anyio.current_time()
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._receiver)
             if self._spool is not None:
                 await self._on_disk(self._spool.open)
                 stack.callback(self._spool.close)
-                self._delivery.keep = partial(self._on_disk, self._spool.reject)
+                self._dispatch.keep = partial(self._on_disk, self._spool.reject)
                 tasks = await stack.enter_async_context(anyio.create_task_group())
                 stack.callback(tasks.cancel_scope.cancel)
                 tasks.start_soon(self._drain, self._spool)
@@ -124,14 +124,14 @@ class Sender(AuditSink):
 
         entries = self._fresh(entries)
         if self._spool is None:
-            await anyio.sleep_until(self._delivery.not_before)
-        elif len(self._spool) or anyio.current_time() < self._delivery.not_before:
+            await anyio.sleep_until(self._dispatch.not_before)
+        elif len(self._spool) or anyio.current_time() < self._dispatch.not_before:
             return await self._put_by(self._spool, entries)
 
         try:
-            await self._delivery.deliver(entries, self._mark)
+            await self._dispatch.deliver(entries, self._mark)
         except Away as error:
-            self._delivery.stay_away(error)
+            self._dispatch.stay_away(error)
             if self._spool is None:
                 raise
 
@@ -166,17 +166,17 @@ class Sender(AuditSink):
                 self._filled = anyio.Event()
                 await self._filled.wait()
 
-            await anyio.sleep_until(self._delivery.not_before)
+            await anyio.sleep_until(self._dispatch.not_before)
             try:
                 entries, batches = await self._on_disk(spool.oldest, self._batch_size)
-                await self._delivery.deliver(entries[ahead:], count)
+                await self._dispatch.deliver(entries[ahead:], count)
                 ahead = 0  # should only some be removed, the others are sent again
                 await self._on_disk(spool.remove, batches)
             except Away as error:
-                self._delivery.stay_away(error)
+                self._dispatch.stay_away(error)
             except Exception as error:  # noqa: BLE001 # the disk; the task must outlive it
                 report_failure(logger, "the spool %s cannot be sent", spool.folder)
-                self._delivery.stay_away(Away(str(error)))
+                self._dispatch.stay_away(Away(str(error)))
 
     async def _on_disk(self, work: Callable[[*_Ts], _T], *args: *_Ts) -> _T:
         async with self._disk:  # a batch may be added while another is read

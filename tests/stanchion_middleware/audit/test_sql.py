@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import secrets
+import threading
 
+import anyio
+import anyio.to_thread
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -248,10 +251,15 @@ async def test_sqlite_waits_for_the_disk(tmp_path):
 
 async def test_a_database_that_cannot_be_opened_is_told(tmp_path):
     """With what its driver says; the sink is not open then."""
+    before = set(threading.enumerate())
     sink = SqlAudit(f"sqlite+aiosqlite:///{tmp_path}/none/audit.db")
     with pytest.raises(DBAPIError, match="unable to open"):
         async with sink:
             raise AssertionError
+
+    # The driver leaves its threads to end by themselves, and they need the loop for it.
+    for thread in set(threading.enumerate()) - before:
+        await anyio.to_thread.run_sync(thread.join)
 
 
 async def test_it_keeps_nothing_before_it_is_opened():

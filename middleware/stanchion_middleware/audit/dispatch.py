@@ -1,4 +1,4 @@
-"""Delivery: batches in order to one receiver, and what is done with those that it refuses."""
+"""Dispatch: batches in order to one receiver, and what is done with those that it refuses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Form(Protocol):
         ...
 
 
-class Delivery:
+class Dispatch:
     """Brings entries to a receiver, in order, and knows when to try again.
 
     A batch that the receiver refuses for what it holds is halved until the entry that it refuses
