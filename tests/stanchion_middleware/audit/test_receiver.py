@@ -10,6 +10,7 @@ import anyio
 import httpx2
 import pytest
 
+from stanchion import ConfigurationError
 from stanchion_middleware import HttpAudit
 from stanchion_middleware.audit.receiver import LONGEST_RETRY_AFTER, Away, Receiver
 
@@ -85,3 +86,14 @@ async def test_the_address_in_the_log_has_no_path():
     """Nor what may be secret in it."""
     receiver = Receiver("https://collector.example:8443/a?key=b", timeout=1)
     assert receiver.host == "https://collector.example:8443"
+
+
+async def test_nobody_posts_before_it_is_opened():
+    """It has no client of its own until then, nor afterwards."""
+    receiver = Receiver("https://collector.example", timeout=1)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="inside `async with`"):
+            await receiver.post(b"", "text/plain")
+
+        async with receiver:
+            pass
