@@ -28,6 +28,7 @@ from stanchion import (
     Result,
     Server,
     StateKey,
+    Target,
     Unavailable,
 )
 
@@ -167,8 +168,8 @@ class Audit(Middleware):
             clock: Gives the time of day in seconds since 1970.
 
         Raises:
-            ConfigurationError: There is no sink, an option is out of range, or there are anchors
-                and no signer.
+            ConfigurationError: There is no sink, an option is out of range, there are anchors
+                and no signer, or records are required of a first sink that forgets them.
         """
         if not sinks:
             raise ConfigurationError(
@@ -185,7 +186,11 @@ class Audit(Middleware):
         if kept_heads and signer is None:
             raise ConfigurationError("Audit(anchors=...) needs signer=..., for what they keep")
 
+        self._durable = sinks[0].durable
         self._required = audit == "required"
+        if self._required:
+            self._check_durable("Audit(audit='required')")
+
         self._on_full: OnFull = on_full
         self._skip = frozenset(skip)
         self._journal_path = None if journal is None else Path(journal)
@@ -219,6 +224,15 @@ class Audit(Middleware):
     def joined(self, server: Server) -> None:
         """Learn the server's name, for the trail."""
         self._served = {"server": server.name, "server_version": server.version}
+
+    def prepare(self, target: Target) -> None:
+        """Check that what *target* requires can be had.
+
+        Raises:
+            ConfigurationError: It requires its records, and the first sink forgets them.
+        """
+        if "audit" in target.policies:
+            self._check_durable(f"{target.kind.noun} {target.key!r}: audit='required'")
 
     async def __call__(self, next: Next) -> Result:
         """Note what came in, and run the rest of the chain.
@@ -280,31 +294,7 @@ class Audit(Middleware):
 
     def readings(self) -> Iterable[Reading]:
         """Give how many records wait, for how long, and how the sinks fare."""
-        writer = self._writer
-        if writer is None:
-            return
-
-        yield Reading(
-            "stanchion.audit.queue.depth",
-            writer.queue.unsafe,
-            "{record}",
-            "Audit records that are not safe yet.",
-        )
-        yield Reading(
-            "stanchion.audit.lag",
-            writer.lag,
-            "s",
-            "How long the oldest of them has waited.",
-        )
-        yield Reading(
-            "stanchion.audit.lost",
-            writer.queue.lost,
-            "{record}",
-            "Audit records that were not kept, because too many waited.",
-            rises=True,
-        )
-        for each in (writer.first, *writer.others):
-            yield from each.readings()
+        return () if self._writer is None else self._writer.readings()
 
     async def __aenter__(self) -> object:
         """Open the journal and the sinks, and begin to write.
@@ -345,6 +335,13 @@ class Audit(Middleware):
         finally:
             if journal is not None:
                 journal.close()
+
+    def _check_durable(self, asked: str) -> None:
+        if not self._durable:
+            raise ConfigurationError(
+                f"{asked} needs a first sink that outlives the process, such as JsonLinesFile, "
+                "SqlAudit, or HttpAudit with a spool"
+            )
 
     def _is_required(self, call: Call) -> bool:
         target = call.target

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from typing import Any, Final
 import anyio
 from anyio import to_thread
 
-from stanchion import Background
+from stanchion import Background, Reading
 
 from ..reporting import report_failure
 from .anchor import Anchor
@@ -80,6 +80,30 @@ class Writer:
         """Seconds that the oldest record which is not safe has waited; 0.0 where all are."""
         oldest = self.queue.oldest
         return 0.0 if oldest is None else max(0.0, self._options.clock() - oldest)
+
+    def readings(self) -> Iterator[Reading]:
+        """Give how many records wait, for how long, and how the sinks fare."""
+        yield Reading(
+            "stanchion.audit.queue.depth",
+            self.queue.unsafe,
+            "{record}",
+            "Audit records that are not safe yet.",
+        )
+        yield Reading(
+            "stanchion.audit.lag",
+            self.lag,
+            "s",
+            "How long the oldest of them has waited.",
+        )
+        yield Reading(
+            "stanchion.audit.lost",
+            self.queue.lost,
+            "{record}",
+            "Audit records that were not kept, because too many waited.",
+            rises=True,
+        )
+        for each in (self.first, *self.others):
+            yield from each.readings()
 
     async def start(
         self, told: Mapping[str, Any], interrupted: Sequence[Mapping[str, Any]]

@@ -71,9 +71,11 @@ def desk(audit, *layers, **options):
         await anyio.sleep_forever()
         return ""
 
-    @server.tool(audit="required")
-    async def pays(amount: int = 1) -> str:
-        return f"paid {amount}"
+    if isinstance(audit, Audit) and audit._durable:
+
+        @server.tool(audit="required")
+        async def pays(amount: int = 1) -> str:
+            return f"paid {amount}"
 
     return server
 
@@ -608,6 +610,7 @@ async def test_two_processes_never_share_a_journal(tmp_path):
     [
         (Audit, "needs a sink"),
         (lambda: Audit(MemorySink(), max_queue=0), "1 or more"),
+        (lambda: Audit(MemorySink(), audit="required"), "outlives the process"),
         (lambda: Audit(MemorySink(), max_queue_bytes=0), "1 or more"),
         (lambda: Audit(MemorySink(), head_every=0), "1 or more"),
         (lambda: Audit(MemorySink(), head_interval=0), "more than 0"),
@@ -651,6 +654,18 @@ async def test_wrong_policies(policy):
         return ""
 
     with pytest.raises(InvalidPolicy):
+        await server.__aenter__()
+
+
+async def test_a_tool_cannot_require_what_the_sink_forgets():
+    """The server does not start, and says which tool asks for it."""
+    server = Server("s", middleware=[Audit(MemorySink())])
+
+    @server.tool(audit="required")
+    async def pays() -> str:
+        return ""
+
+    with pytest.raises(ConfigurationError, match="'pays': audit='required' needs"):
         await server.__aenter__()
 
 
