@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, TypeAlias
 
 import anyio
+import orjson
 
 from stanchion_middleware.audit.entry import Entry, Kind, Tip, seal
 from stanchion_middleware.audit.sink import AuditSink
@@ -38,7 +39,7 @@ async def check_audit_sink(
 
     Args:
         make_sink: Makes the sink, closed; every time one that writes to the same place.
-        read_back: Gives what is there; it is called while the sink is open.
+        read_back: Gives what is there, each chain in order; it is called while the sink is open.
         failing: Makes `write` fail while it is entered; None where nothing can.
         reopens: Whether what is kept outlives the sink, so that another one goes on with it.
 
@@ -83,7 +84,9 @@ class _Kept:
         await self.is_same(duty)
 
     async def is_same(self, duty: str) -> None:
-        owes(list(await self._read_back()) == self._lines, duty)
+        found = list(await self._read_back())
+        owes(len(found) == len(self._lines), duty)
+        owes(_by_chain(found) == _by_chain(self._lines), duty)
 
 
 async def _keeps(sink: AuditSink, kept: _Kept) -> None:
@@ -158,6 +161,15 @@ async def _goes_on(make_sink: Callable[[], AuditSink], kept: _Kept) -> None:
         entries = kept.entries({"number": 2})
         await sink.write(entries)
         await kept.has(entries, "a chain goes on where it ended")
+
+
+def _by_chain(lines: Sequence[bytes]) -> dict[str, list[bytes]]:
+    """Give the lines of each chain, in order: between chains there is none to keep."""
+    chains: dict[str, list[bytes]] = {}
+    for line in lines:
+        chains.setdefault(orjson.loads(line)["chain"], []).append(line)
+
+    return chains
 
 
 def _new_chain() -> Tip:

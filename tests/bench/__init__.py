@@ -12,6 +12,7 @@
     inside         what is measured in one process: layers, `Server.handle`, the gate
     deciding       the six layers that decide about a call
     observing      what traces and metrics add to a call
+    recording      what the log and the audit add to a call, and what a trail can take
     round_trips    how often a call waits for Redis
     imports        what importing costs
     lists          a list of 1,000 tools

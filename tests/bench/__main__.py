@@ -24,6 +24,7 @@ from .lists import run_lists
 from .messages import WrongAnswer
 from .observing import run_observing
 from .process import DidNotStart, cores
+from .recording import run_recording
 from .report import Figures, as_json, budgets
 from .sessions import run_sessions
 from .streamed import run_streamed
@@ -36,6 +37,7 @@ from .tables import (
     print_inside,
     print_listens,
     print_observing,
+    print_recording,
     print_sessions,
 )
 
@@ -93,6 +95,11 @@ def _observing(console: Console, figures: Figures, options: argparse.Namespace) 
     print_observing(console, figures.observing)
 
 
+def _recording(console: Console, figures: Figures, options: argparse.Namespace) -> None:
+    figures.recording = run_recording(requests=options.requests, rounds=options.rounds)
+    print_recording(console, figures.recording)
+
+
 def _engine(console: Console, figures: Figures, options: argparse.Namespace) -> None:
     console.print(
         f"{options.rounds} rounds of {options.requests} requests each, "
@@ -140,6 +147,7 @@ PARTS: dict[str, Callable[[Console, Figures, argparse.Namespace], None]] = {
     "layers": _layers,
     "deciding": _deciding,
     "observing": _observing,
+    "recording": _recording,
     "engine": _engine,
     "lists": _lists,
     "streamed": _streamed,

@@ -15,6 +15,7 @@ from .lists import ComparedFigures
 from .loaded import BUSY, ECHO_LIST, ECHO_STREAM, LONG_LIST
 from .messages import ERAS
 from .observing import API, BOTH, SPANS, ObservingFigures
+from .recording import AUDIT, LOGGING, RecordingFigures
 from .sessions import SessionFigures
 
 
@@ -26,6 +27,7 @@ class Figures:
     inside: InsideFigures | None = None
     deciding: DecidingFigures | None = None
     observing: ObservingFigures | None = None
+    recording: RecordingFigures | None = None
     imports: ImportFigures | None = None
     lists: ComparedFigures | None = None
     streamed: ComparedFigures | None = None
@@ -77,6 +79,9 @@ def budgets(figures: Figures) -> list[Budget]:
     if figures.observing is not None:
         found += _observing_budgets(figures.observing)
 
+    if figures.recording is not None:
+        found += _recording_budgets(figures.recording)
+
     if figures.imports is not None:
         name = "import stanchion, to pydantic, anyio, orjson"
         found.append(Budget(name, "<= 1.6 x", figures.imports.ratio, 1.6))
@@ -117,6 +122,16 @@ def _observing_budgets(observing: ObservingFigures) -> Iterator[Budget]:
     yield Budget("telemetry over the API that does nothing, µs a call", "<= 12", added[API], 12)
     yield Budget("telemetry with exported spans, µs a call", "<= 45", added[SPANS], 45)
     yield Budget("telemetry with spans and metrics, µs a call", "<= 45", added[BOTH], 45)
+
+
+def _recording_budgets(recording: RecordingFigures) -> Iterator[Budget]:
+    added = recording.added_us
+    yield Budget("logging, µs a call", "<= 6", added[LOGGING], 6)
+    yield Budget("audit to a file, µs a call", "<= 12", added[AUDIT], 12)
+    written = recording.written
+    yield Budget("entries written in a second", ">= 20,000", written, 20_000, at_least=True)
+    million = 1_000_000 / recording.verified
+    yield Budget("seconds to verify a million entries", "<= 60", million, 60)
 
 
 def _compared_budgets(figures: Figures) -> Iterator[Budget]:
@@ -171,6 +186,7 @@ def as_json(figures: Figures) -> dict[str, Any]:
         "inside": figures.inside,
         "deciding": figures.deciding,
         "observing": figures.observing,
+        "recording": figures.recording,
         "listens": figures.listens,
         "sessions": figures.sessions,
     }

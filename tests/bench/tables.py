@@ -14,6 +14,7 @@ from .inside import InsideFigures
 from .listens import ListenFigures
 from .lists import ComparedFigures
 from .observing import ObservingFigures
+from .recording import RecordingFigures
 from .report import Budget, ratio
 from .sessions import SessionFigures
 
@@ -81,6 +82,17 @@ def print_observing(console: Console, observing: ObservingFigures) -> None:
     """Print what traces and metrics add."""
     pairs = {f"over {name}": f"{spent:,.1f} µs" for name, spent in observing.added_us.items()}
     _print_pairs(console, "What telemetry adds to a call, least of the rounds", pairs)
+
+
+def print_recording(console: Console, recording: RecordingFigures) -> None:
+    """Print what the log and the trail cost."""
+    added = recording.added_us
+    pairs = {f"what {name} adds": f"{spent:,.1f} µs" for name, spent in added.items()}
+    pairs |= {
+        "entries sealed and written in a second": f"{recording.written:,.0f}",
+        "entries verified in a second": f"{recording.verified:,.0f}",
+    }
+    _print_pairs(console, "The log and the trail, least of the rounds", pairs)
 
 
 def print_imports(console: Console, imports: ImportFigures) -> None:

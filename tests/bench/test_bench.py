@@ -18,6 +18,7 @@ from .load import split_answer
 from .loaded import TOOLS
 from .messages import Conversation, WrongAnswer
 from .observing import PARENT, run_observing
+from .recording import AUDIT, JOURNAL, LOGGING, run_recording
 from .report import Budget, Figures, as_json, budgets
 from .sessions import run_sessions
 from .streamed import StreamConversation, run_streamed
@@ -72,6 +73,15 @@ def test_the_measurements_of_telemetry_run():
     assert len(added) == 8
     assert sum(name.endswith(PARENT) for name in added) == 4
     assert len(written["budgets"]) == len(budgets(figures)) == 3
+
+
+def test_the_measurements_of_the_log_and_the_trail_run():
+    """Both have a figure and a budget, and so have writing and verifying."""
+    figures = Figures(recording=run_recording(requests=5, rounds=2, records=100))
+
+    written = as_json(figures)
+    assert set(written["recording"]["added_us"]) == {LOGGING, AUDIT, JOURNAL}
+    assert len(written["budgets"]) == len(budgets(figures)) == 4
 
 
 def test_redis_is_asked_once_a_call_whatever_the_number_of_limits(redis_url):

@@ -16,6 +16,7 @@ from stanchion_middleware import SqlAudit
 from stanchion_middleware.audit.entry import Tip
 from stanchion_middleware.audit.sql_again import ChainConflict
 from stanchion_middleware.audit.sql_rows import CUT, microseconds, row_of
+from stanchion_testing import check_audit_sink
 
 from .bodies import NOW, body_of, chain_of, entry_of
 
@@ -40,6 +41,16 @@ async def place(request, tmp_path):
         async with SqlAudit(url, table=table) as sink, sink._engine.begin() as connection:
             await connection.execute(text(f"DROP TABLE {table}"))
             await connection.execute(text(f"DROP FUNCTION IF EXISTS {table}_refuse"))
+
+
+async def test_contract(place):
+    """It does what every sink owes, also while its table cannot be written."""
+    async with place() as reader:
+
+        async def read_back():
+            return await read(reader)
+
+        await check_audit_sink(place, read_back)
 
 
 async def read(sink, **conditions):
