@@ -184,6 +184,22 @@ async def test_old_files_are_deleted_where_that_is_asked_for(tmp_path):
     assert verify_trail(Trail(path), whole=False).ok
 
 
+async def test_an_old_file_that_cannot_be_deleted(tmp_path):
+    """The batch fails, and is kept once when it is given again."""
+    path = tmp_path / "audit.jsonl"
+    entries = chain(3)
+    async with JsonLinesFile(path, max_bytes=1, keep=1) as sink:
+        await sink.write(entries[:1])
+        (tmp_path / "audit.000001.jsonl").mkdir()
+        with pytest.raises(OSError, match=r"audit\.000001\.jsonl"):
+            await sink.write(entries[1:])
+
+        (tmp_path / "audit.000001.jsonl").rmdir()
+        await sink.write(entries[1:])
+
+    assert kept(path) == lines(entries)
+
+
 async def test_a_chain_goes_on_after_a_crash_within_a_rotation(tmp_path):
     """A process that dies between the rename and the next file leaves nothing out."""
     path = tmp_path / "audit.jsonl"
@@ -270,7 +286,7 @@ async def test_each_process_may_have_its_own(tmp_path):
     assert kept(pattern) == lines(entries)
 
 
-@pytest.mark.parametrize("trouble", ["moved", "deleted", "cut", "appended", "replaced"])
+@pytest.mark.parametrize("trouble", ["moved", "deleted", "cut", "appended", "replaced", "taken"])
 async def test_a_file_that_somebody_else_changes_is_left_to_them(tmp_path, trouble, caplog):
     """What comes behind it is in a whole file again, and the log says so."""
     path = tmp_path / "audit.jsonl"
@@ -289,6 +305,9 @@ async def test_a_file_that_somebody_else_changes_is_left_to_them(tmp_path, troub
                     file.write(b"half a li")
             case "replaced":
                 (tmp_path / "other").write_bytes(b"")
+                (tmp_path / "other").replace(path)
+            case "taken":
+                (tmp_path / "other").write_bytes(b"half a li")
                 (tmp_path / "other").replace(path)
 
         await sink.write(entries[10:])
