@@ -92,6 +92,7 @@ class AppendFile:
         """Close the file."""
         if self._descriptor is not None:
             descriptor, self._descriptor = self._descriptor, None
+            self._size = 0
             os.close(descriptor)
 
     def _open(self) -> int:
@@ -120,6 +121,9 @@ class AppendFile:
         if named is None or (named.st_ino, named.st_dev) != (ours.st_ino, ours.st_dev):
             self.changed = True
             self.close()
+            if named is not None and named.st_size:
+                self._open()
+                self._rotate()
         elif ours.st_size != self._size:
             self.changed = True
             self._rotate()

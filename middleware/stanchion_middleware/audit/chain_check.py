@@ -90,7 +90,7 @@ class ChainCheck:
     def take(self, seen: Seen) -> None:
         """Take an entry that belongs to this chain, or seems to."""
         entry, order = seen.entry, self.order
-        if not entry.canonical:
+        if seen.intact and not entry.canonical:
             detail = "it says what was sealed, in another spelling"
             self.note(Finding(Flaw.NOT_CANONICAL, detail, seen.place, order.chain, entry.sequence))
 
@@ -98,20 +98,10 @@ class ChainCheck:
             order.advance(seen)
         elif not order.place_stray(seen):
             return
+        elif order.has_gaps:
+            self._sound = False  # noted at the end, once it is known what only came late
 
-        if self._last is None:
-            self._began = entry.time
-            self._check_beginning(seen)
-
-        self._last = entry
-        self._kinds[entry.kind] += 1
-        if seen.intact:
-            self._check_key(seen)
-            if entry.kind == Kind.CALL:
-                self._outcomes[_outcome(entry.body.get("outcome"))] += 1
-            else:
-                self._look_into(seen)
-
+        self._count_in(seen)
         if self._anchors:
             self._check_anchor(seen)
 
@@ -155,6 +145,21 @@ class ChainCheck:
             self._signed_to,
             self._anchored_to,
         )
+
+    def _count_in(self, seen: Seen) -> None:
+        entry = seen.entry
+        if self._last is None:
+            self._began = entry.time
+            self._check_beginning(seen)
+
+        self._last = entry
+        self._kinds[entry.kind] += 1
+        if seen.intact:
+            self._check_key(seen)
+            if entry.kind == Kind.CALL:
+                self._outcomes[_outcome(entry.body.get("outcome"))] += 1
+            else:
+                self._look_into(seen)
 
     def _bound_at(self, sequence: int) -> None:
         def bounded(to: int | None) -> int | None:

@@ -140,6 +140,11 @@ class Order:
 
         return self._fill(seen)
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether entries are missing so far."""
+        return bool(self._gaps)
+
     def end(self) -> None:
         """Note the holes that nothing has filled."""
         for gap in self._gaps:
@@ -217,13 +222,13 @@ class Order:
     def _branch(self, seen: Seen) -> bool:
         """Take a second entry in the place of the last one: one of them was put in."""
         entry = seen.entry
-        if entry.hash in self.tips:
-            self._noted(Flaw.DUPLICATE, entry.sequence, seen.place, "the line before, once more")
-            return False
-
         if self._suspect is not None and self._suspect.finding.flaw is Flaw.EDITED:
             self._suspect.amend(flaw=Flaw.INSERTED, detail="the chain goes on behind it")
             self.tips, self._suspect, self.place = (entry.hash,), None, seen.place
+            return False
+
+        if entry.hash in self.tips:
+            self._noted(Flaw.DUPLICATE, entry.sequence, seen.place, "the line before, once more")
             return False
 
         detail = f"line {self.place.number} has the same number and is before it"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
 import orjson
 
-from .canonical import canonical
+from .canonical import MAX_EXACT, canonical
 from .entry import VERSION, Kind
 
 _MEMBERS: Final = frozenset(
@@ -72,11 +73,7 @@ def read_entry(line: bytes) -> ReadEntry:
     if problem is not None:
         raise NoEntry(problem)
 
-    try:
-        whole = canonical(members)
-    except ValueError as error:
-        raise NoEntry(str(error)) from None
-
+    whole = _canonical(members, line)
     # The last, because a body may hold anything; behind the hash there are only short strings,
     # whose quotes would be escaped.
     place = whole.rindex(b',"hash":"')
@@ -92,6 +89,24 @@ def read_entry(line: bytes) -> ReadEntry:
         whole[:place] + whole[place + _HASH_MEMBER_BYTES :],
         whole == line,
     )
+
+
+def _canonical(members: Mapping[str, Any], line: bytes) -> bytes:
+    try:
+        return canonical(members)
+    except ValueError:
+        pass  # most likely a double that is written as an integer, such as 1e16
+
+    try:
+        return canonical(json.loads(line, parse_int=_integer_or_double))
+    except (ValueError, RecursionError) as error:
+        raise NoEntry(f"it has no canonical form: {error}") from None
+
+
+def _integer_or_double(text: str) -> int | float:
+    # RFC 8785, section 3.2.2.3: every number is a double; beyond these, not each integer is one.
+    value = int(text)
+    return value if abs(value) <= MAX_EXACT else float(text)
 
 
 def _problem(members: Mapping[str, Any]) -> str | None:
