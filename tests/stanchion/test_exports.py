@@ -26,11 +26,11 @@ PUBLIC = {
         META_CONTENT META_DRY_RUN MODERN_VERSIONS MemoryBus MemoryEventStore Message
         MethodNotFound Middleware MissingCapability NO_REPLY Next NotSimulated
         Notification NotificationCounts OnShadow Once OrderViolation Outcome Outside
-        OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
+        OverBudget PERSONAL_DATA PageResult ParseError Peer Pending PlainResult Principal Prompt
         PromptArgument PromptMessage PromptResult ProtocolError Redactor Refusal Reply
         Request RequestId Resource ResourceLink ResourceResult ResourceTemplate Response
         Result Root Rule SERVED_FROM_CACHE SUPPORTED_VERSIONS Sample Sampled ScopedState
-        Seal Send Server Session SessionScope StanchionError State StateKey Stream
+        Seal Send Server Session SessionScope StanchionError State StateKey Strategy Stream
         Target Tenant TenantState Text Threads TimedOut Tool ToolError ToolResult
         Unauthenticated Unavailable UnenforcedPolicy UnknownTarget UnsupportedVersion
         UrlElicitationRequired call_error_in cost_of decode encode_error era_of_message
