@@ -39,17 +39,18 @@ PUBLIC = {
     """,
     "stanchion_middleware": """
         ApiKey ApiKeyVerifier Auth Authenticator BearerAuthenticator Bill Budget
-        BudgetAlert CachedVerifier Charge ClaimMapping CostEntry CostRow CostStore
-        CostTracking Credentials DEFAULT_POLICIES EnvironmentCredentials Explanation
-        FilePolicies FileTenants FirstOf FromHeader FromHost FromPrincipal Grant Hints
-        Hold Inherits IntrospectionVerifier InvalidToken JwtVerifier LimitStorage
+        BudgetAlert CachedVerifier Charge ClaimMapping ConsoleFormatter
+        CorrelationFilter CostEntry CostRow CostStore CostTracking Credentials
+        DEFAULT_POLICIES EnvironmentCredentials Explanation FilePolicies FileTenants
+        FirstOf FromHeader FromHost FromPrincipal Grant Hints Hold Inherits
+        IntrospectionVerifier InvalidToken JsonFormatter JwtVerifier LimitStorage
         Logging META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits
-        MemoryTenantState MultiTenant OnAlert OnCrash Patterns Plan Policy PolicyAdapter
-        Price PriceOf ProxySubject RBAC Rate RateLimit Recovery RedisCosts RedisLimits
-        RedisTenantState Rule Sandbox Simulation SqlCosts SqlPolicies SqlTenants
-        Standing Statement StaticTenants StaticVerifier TenantRecord TenantSource
-        TenantStore TokenVerifier Validation api_key_digest is_tenant_id new_api_key
-        production
+        MemoryTenantState MultiTenant OnAlert OnCrash Patterns Plan Policy
+        PolicyAdapter Price PriceOf ProxySubject RBAC Rate RateLimit Recovery
+        RedisCosts RedisLimits RedisTenantState Rule Sandbox Simulation SqlCosts
+        SqlPolicies SqlTenants Standing Statement StaticTenants StaticVerifier
+        TenantRecord TenantSource TenantStore TokenVerifier Validation
+        api_key_digest configure_logging is_tenant_id new_api_key production
     """,
     "stanchion_transports": "",
     "stanchion_testing": """
