@@ -5,6 +5,7 @@ Whatever stands in a record, nothing in it can begin a line that looks like anot
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import traceback
@@ -133,9 +134,12 @@ class JsonFormatter(_Format):
             entry["exception"] = raised
 
         try:
-            return orjson.dumps(entry, option=_OPTIONS).decode()
+            text = orjson.dumps(entry, option=_OPTIONS).decode()
         except TypeError:  # a lone surrogate, an integer of more than 64 bits
-            return orjson.dumps(_encodable(entry), option=_OPTIONS).decode()
+            text = orjson.dumps(_encodable(entry), option=_OPTIONS).decode()
+
+        # RFC 8259 lets line separators other than those of ASCII stand in a string.
+        return text if text.isprintable() else "".join(map(_escaped, text))
 
 
 class ConsoleFormatter(_Format):
@@ -173,6 +177,10 @@ def _plain(value: Any) -> Any:
         return value.value
 
     return str(value) if isinstance(value, _WRITTEN_AS_TEXT) else value
+
+
+def _escaped(letter: str) -> str:
+    return letter if letter.isprintable() else json.dumps(letter)[1:-1]
 
 
 def _short(value: Any) -> str:

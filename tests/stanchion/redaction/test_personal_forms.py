@@ -118,7 +118,7 @@ def test_g1_personal_data_is_found_wherever_it_stands():
     assert clean["error"] == f"no such user: {MARK} ({MARK})"
 
 
-SIZES = st.sampled_from([8, 16, 20, 28, 32, 48, 64])
+SIZES = st.sampled_from([16, 20, 28, 32, 48, 64])
 
 LEFT_ALONE = st.one_of(
     st.binary(max_size=300).map(lambda raw: base64.b64encode(raw).decode()),

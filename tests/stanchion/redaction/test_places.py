@@ -105,7 +105,7 @@ def test_a_rule_that_is_none_is_refused(rule):
 
 KEYS = st.text("ab/~*", min_size=0, max_size=3)
 TREES = st.recursive(
-    st.text("xyz") | st.integers(),
+    st.text("xyz") | st.integers(-1000, 1000),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
     max_leaves=12,
 )
