@@ -61,7 +61,7 @@ def by_expression(
     group: str | int = "secret" if "secret" in pattern.groupindex else 0
 
     def replace(mark: Mark, found: re.Match[str]) -> str:
-        secret = normal(found[group] or "")
+        secret = None if found[group] is None else normal(found[group])
         if secret is None:
             return found[0]
 
