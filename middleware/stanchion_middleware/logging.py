@@ -30,25 +30,12 @@ from stanchion import (
 )
 
 from .logs.correlation import current_call
+from .logs.levels import LEVELS, SUCCESSES, WORDS, checked_level, checked_levels
 from .logs.payloads import Payloads, RedactionRules, cause_of
 from .logs.record import RecordMaker, who_and_what
 from .reporting import report_failure
 
 logger = logging.getLogger("stanchion.logging")
-
-SUCCESSES: Final = frozenset(
-    {Outcome.OK, Outcome.SIMULATED, Outcome.INPUT_REQUIRED, Outcome.TASK_CREATED}
-)
-
-LEVELS: Final[Mapping[Outcome, int]] = {
-    **dict.fromkeys(Outcome, logging.WARNING),
-    **dict.fromkeys(SUCCESSES, logging.INFO),
-    Outcome.CANCELLED: logging.INFO,
-    Outcome.CRASHED: logging.ERROR,
-}
-
-WORDS: Final = {outcome: outcome.value for outcome in Outcome}
-"""Looked up, because an enumeration computes its values each time."""
 
 ENDLESS: Final = "subscriptions/listen"
 """Open for as long as somebody listens, so never slow."""
@@ -144,8 +131,8 @@ class Logging(Middleware):
 
         self._logger = logging.getLogger(logger) if isinstance(logger, str) else logger
         self._records = RecordMaker(self._logger, __file__, "ended")
-        self._levels = {**LEVELS, **_checked_levels(levels or {})}
-        self._start_level = _checked_level("start_level", start_level)
+        self._levels = {**LEVELS, **checked_levels(levels or {})}
+        self._start_level = checked_level("start_level", start_level)
         # CRC-32 spreads ids evenly, whoever makes them; `hash` differs from process to process.
         self._sampled_below = int(sample * 2**32)
         self._slow = float("inf") if slow is None else slow
@@ -247,27 +234,3 @@ class Logging(Middleware):
         self.failures += 1
         if self.failures == 1:
             report_failure(logger, "a call could not be logged; further failures are only counted")
-
-
-def _checked_levels(levels: Mapping[Outcome | str, int]) -> dict[Outcome, int]:
-    checked: dict[Outcome, int] = {}
-    for outcome, level in levels.items():
-        try:
-            known = Outcome(outcome)
-        except ValueError:
-            raise ConfigurationError(
-                f"Logging(levels=...): {outcome!r} is no outcome; they are {', '.join(Outcome)}"
-            ) from None
-
-        checked[known] = _checked_level(f"levels={{{known.value!r}: ...}}", level)
-
-    return checked
-
-
-def _checked_level(option: str, level: int) -> int:
-    if not isinstance(level, int) or isinstance(level, bool):  # pyright: ignore[reportUnnecessaryIsInstance] # users
-        raise ConfigurationError(
-            f"Logging({option}): a level must be an int such as logging.INFO, and is {level!r}"
-        )
-
-    return level
