@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import logging
 import os
 import re
 import runpy
@@ -86,6 +87,7 @@ def test_every_block_of_python_is_run_here():
         "desk.py",
         "limited.py",
         "guarded.py",
+        "logged.py",
         "mounted.py",
         "office_hours.py",
         "refunds.py",
@@ -123,6 +125,21 @@ async def test_the_priced_server_refuses_what_its_budget_does_not_cover(folder):
         assert (await peer.call_tool("translate", {"text": "abc"})).text == "cba"
         with pytest.raises(PeerError):
             await peer.call_tool("translate", {"text": "abc"})
+
+
+async def test_the_logged_server_hides_what_the_readme_says(folder, caplog):
+    """A call that fails is logged whatever the sample, without what is private."""
+    caplog.set_level(logging.INFO)
+    customer = {"id": "7", "name": "Ann Example", "iban": "DE89370400440532013000"}
+    async with connect(names_in("logged.py")["server"]) as peer:
+        assert (await peer.call_tool("remind", {"customer": customer})).text == "Reminded."
+        assert (await peer.call_tool("remind", {"customer": {**customer, "id": 7}})).is_error
+
+    fields = [each.stanchion for each in caplog.records if each.name == "stanchion.call"][-1]
+    assert fields["outcome"] == "invalid"
+    hidden = {"id": 7, "name": "[redacted]", "iban": "[redacted: …3000]"}
+    assert fields["arguments"] == {"customer": hidden}
+    assert "reminding 7" in caplog.messages
 
 
 @pytest.mark.parametrize("name", ["test_office_hours.py", "test_desk.py"])

@@ -28,7 +28,7 @@ General layout, from the ground up; a module imports only from those above it:
     edge                      the one place where results and errors become the wire
     compose, mount            tools made of others, and servers inside servers
     dry_run, stand_in         calls without an effect, and what runs in a handler's place
-    redaction, sensitive      secrets out of what is logged
+    redaction                 secrets out of what is logged
     session, session_scope    what a legacy peer has set up, and is offered alone
     kernel, server            a message through the chain, and the server's life
     stream, plugins           for transports, and how they are found
@@ -162,7 +162,9 @@ from .protocol import SUPPORTED_VERSIONS as SUPPORTED_VERSIONS
 from .protocol import Era as Era
 from .reading import Reading as Reading
 from .reading import readings_of as readings_of
+from .redaction import PERSONAL_DATA as PERSONAL_DATA
 from .redaction import Redactor as Redactor
+from .redaction import Strategy as Strategy
 from .resource import Resource as Resource
 from .resource_template import ResourceTemplate as ResourceTemplate
 from .results import InputRequired as InputRequired

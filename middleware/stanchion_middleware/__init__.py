@@ -63,6 +63,10 @@ from .limiting.redis import RedisLimits as RedisLimits
 from .limiting.storage import LimitStorage as LimitStorage
 from .limiting.storage import Standing as Standing
 from .logging import Logging as Logging
+from .logs.configure import configure_logging as configure_logging
+from .logs.correlation import CorrelationFilter as CorrelationFilter
+from .logs.formats import ConsoleFormatter as ConsoleFormatter
+from .logs.formats import JsonFormatter as JsonFormatter
 from .multi_tenant import MultiTenant as MultiTenant
 from .plan import Hints as Hints
 from .plan import Plan as Plan

@@ -26,6 +26,7 @@ from stanchion import (
     is_cancellation,
 )
 
+from .logs.correlation import correlation_of
 from .reporting import report_failure
 
 logger = logging.getLogger("stanchion.recovery")
@@ -108,6 +109,7 @@ class Recovery(Middleware):
                 name,
                 call.correlation_id,
                 exc_info=error,
+                extra=correlation_of(call),
             )
         except Exception:  # noqa: BLE001 # a log handler's fault must not change the answer
             report_failure(logger, "crash %s could not be logged", call.correlation_id)

@@ -36,6 +36,7 @@ from stanchion_middleware import Audit, JsonLinesFile, Logging, Trail, verify_tr
 from stanchion_middleware.audit.keys import KeyRing
 from stanchion_middleware.audit.record import Evidence, Recorder
 from stanchion_middleware.audit.writer import Writer, WriterOptions
+from stanchion_middleware.payloads import Payloads
 
 from .contestants import add
 from .inside import HEADERS, MODERN_CALL, least_us, written_log
@@ -122,7 +123,7 @@ async def _measure_writing(path: Path, records: int) -> float:
     """Have one writer record *records* calls, and give how many it does in a second."""
     ring = KeyRing.random()
     recorder = Recorder(
-        capture="digest", capture_results=False, redactor=Redactor(), key=ring.current
+        capture="digest", capture_results=False, payloads=Payloads(Redactor()), key=ring.current
     )
     sink = JsonLinesFile(path, sync="interval")
     options = WriterOptions(sinks=[sink], recorder=recorder, max_queue=records, linger=0)

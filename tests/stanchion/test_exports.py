@@ -26,34 +26,35 @@ PUBLIC = {
         META_CONTENT META_DRY_RUN MODERN_VERSIONS MemoryBus MemoryEventStore Message
         MethodNotFound Middleware MissingCapability NO_REPLY Next NotSimulated
         Notification NotificationCounts OnShadow Once OrderViolation Outcome Outside
-        OverBudget PageResult ParseError Peer Pending PlainResult Principal Prompt
-        PromptArgument PromptMessage PromptResult ProtocolError Reading Redactor Refusal
-        Reply Request RequestId Resource ResourceLink ResourceResult ResourceTemplate
-        Response Result Root Rule SERVED_FROM_CACHE SUPPORTED_VERSIONS Sample Sampled
-        ScopedState Seal Send Server Session SessionEnding SessionScope StanchionError
-        State StateKey Stream Target Tenant TenantState Text Threads TimedOut Tool
-        ToolError ToolResult Unauthenticated Unavailable UnenforcedPolicy UnknownTarget
-        UnsupportedVersion UrlElicitationRequired call_error_in cost_of decode
-        encode_error era_of_message escape_pointer fan_out_fan_in http_status
-        is_cancellation json_depth json_size layer_name load_server parallel pipeline
-        readings_of run_stand_in serve_stream
+        OverBudget PERSONAL_DATA PageResult ParseError Peer Pending PlainResult
+        Principal Prompt PromptArgument PromptMessage PromptResult ProtocolError Reading
+        Redactor Refusal Reply Request RequestId Resource ResourceLink ResourceResult
+        ResourceTemplate Response Result Root Rule SERVED_FROM_CACHE SUPPORTED_VERSIONS
+        Sample Sampled ScopedState Seal Send Server Session SessionEnding SessionScope
+        StanchionError State StateKey Strategy Stream Target Tenant TenantState Text
+        Threads TimedOut Tool ToolError ToolResult Unauthenticated Unavailable
+        UnenforcedPolicy UnknownTarget UnsupportedVersion UrlElicitationRequired
+        call_error_in cost_of decode encode_error era_of_message escape_pointer
+        fan_out_fan_in http_status is_cancellation json_depth json_size layer_name
+        load_server parallel pipeline readings_of run_stand_in serve_stream
     """,
     "stanchion_middleware": """
         Anchor Anchored ApiKey ApiKeyVerifier Audit AuditSink Auth Authenticator
         BearerAuthenticator Bill Budget BudgetAlert CachedVerifier ChainConflict
-        ChainReport Charge ClaimMapping CostEntry CostRow CostStore CostTracking
-        Credentials DEFAULT_POLICIES Entry EnvironmentCredentials Explanation FileAnchor
-        FilePolicies FileTenants Finding FirstOf Flaw FromHeader FromHost FromPrincipal
-        Grant HeadSigner Hints Hold HttpAnchor HttpAudit Inherits IntrospectionVerifier
-        InvalidToken JsonLinesFile JwtVerifier KeyRing Kind LimitStorage Line LogAnchor
-        Logging META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits
-        MemorySink MemoryTenantState MoreAttributes MultiTenant OnAlert OnCrash
-        OtlpAudit Patterns Place Plan Policy PolicyAdapter Price PriceOf Proof
-        ProxySubject RBAC Rate RateLimit Recovery RedisCosts RedisLimits
-        RedisTenantState Rule Sandbox Scopes ServerErrorCodes Simulation Spool SpoolFull
-        SqlAudit SqlCosts SqlPolicies SqlTenants Standing Statement StaticTenants
-        StaticVerifier Telemetry TenantRecord TenantSource TenantStore Tip TokenVerifier
-        Trail Validation Verification api_key_digest cloud_event is_tenant_id
+        ChainReport Charge ClaimMapping ConsoleFormatter CorrelationFilter CostEntry
+        CostRow CostStore CostTracking Credentials DEFAULT_POLICIES Entry
+        EnvironmentCredentials Explanation FileAnchor FilePolicies FileTenants Finding
+        FirstOf Flaw FromHeader FromHost FromPrincipal Grant HeadSigner Hints Hold
+        HttpAnchor HttpAudit Inherits IntrospectionVerifier InvalidToken JsonFormatter
+        JsonLinesFile JwtVerifier KeyRing Kind LimitStorage Line LogAnchor Logging
+        META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits MemorySink
+        MemoryTenantState MoreAttributes MultiTenant OnAlert OnCrash OtlpAudit Patterns
+        Place Plan Policy PolicyAdapter Price PriceOf Proof ProxySubject RBAC Rate
+        RateLimit Recovery RedisCosts RedisLimits RedisTenantState Rule Sandbox Scopes
+        ServerErrorCodes Simulation Spool SpoolFull SqlAudit SqlCosts SqlPolicies
+        SqlTenants Standing Statement StaticTenants StaticVerifier Telemetry
+        TenantRecord TenantSource TenantStore Tip TokenVerifier Trail Validation
+        Verification api_key_digest cloud_event configure_logging is_tenant_id
         new_api_key ocsf_event production verify_trail
     """,
     "stanchion_transports": "",

@@ -1,73 +1,14 @@
-"""What is kept of arguments and results: copies in plain JSON, with what a tool hides left out."""
+"""What is kept of arguments and results: copies that canonical JSON has a form for."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
-
-from stanchion import Target, ToolResult
 
 from .canonical import MAX_EXACT
 
-REDACTED: Final = "[redacted]"
-
 MAX_DEPTH: Final = 64
-
-
-def hidden(value: Any, target: Target | None) -> Any:
-    """Give a copy of *value* without what the target's policy `redact` names.
-
-    A name hides whatever stands under that key, at any depth; a JSON pointer (RFC 6901) hides one
-    place, in which `*` stands for any name or index.
-    """
-    rules: Iterable[str] = () if target is None else target.policies.get("redact", ())
-    if not rules:
-        return value
-
-    keys = frozenset(rule for rule in rules if not rule.startswith("/"))
-    pointers = [_steps(rule) for rule in rules if rule.startswith("/")]
-    return _without(value, keys, pointers, MAX_DEPTH)
-
-
-def _steps(pointer: str) -> list[str]:
-    return [each.replace("~1", "/").replace("~0", "~") for each in pointer[1:].split("/")]
-
-
-def _without(value: Any, keys: frozenset[str], pointers: Sequence[list[str]], depth: int) -> Any:
-    if isinstance(value, Mapping):
-        members: Iterable[tuple[Any, Any]] = cast("Mapping[Any, Any]", value).items()
-    elif isinstance(value, list | tuple):
-        members = enumerate(cast("Sequence[Any]", value))
-    else:
-        return value
-
-    if depth == 0:
-        return REDACTED  # what cannot be looked into is not shown
-
-    copy: dict[Any, Any] = {}
-    for name, inner in members:
-        below = [steps[1:] for steps in pointers if steps[0] in ("*", str(name))]
-        if name in keys or any(not steps for steps in below):
-            copy[name] = REDACTED
-        else:
-            copy[name] = _without(inner, keys, below, depth - 1)
-
-    return copy if isinstance(value, Mapping) else list(copy.values())
-
-
-def captured_result(result: ToolResult) -> dict[str, Any]:
-    """Give what is shown of a tool's result: its texts, the kinds of its blocks, and its value."""
-    blocks: list[Any] = []
-    for block in result.content:
-        text = getattr(block, "text", None)
-        blocks.append(text if isinstance(text, str) else f"[{type(block).__name__}]")
-
-    shown: dict[str, Any] = {"content": blocks}
-    if result.structured is not None:
-        shown["structured"] = result.structured
-
-    return shown
 
 
 def as_json(value: Any, depth: int = MAX_DEPTH) -> Any:

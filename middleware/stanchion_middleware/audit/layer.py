@@ -6,12 +6,11 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import anyio
 import orjson
 from anyio import to_thread
-from pydantic import Field
 
 from stanchion import (
     EVERY_REQUEST,
@@ -32,6 +31,7 @@ from stanchion import (
     Unavailable,
 )
 
+from ..payloads import Payloads, RedactionRules
 from .anchor import Anchor
 from .journal import Journal
 from .keys import HeadSigner, KeyRing
@@ -64,8 +64,6 @@ ENDS_CALLS: Final = (
 
 OnFull = Literal["block", "drop_and_count", "refuse"]
 
-Rules = Annotated[frozenset[Annotated[str, Field(min_length=1)]], Field(min_length=1)]
-
 
 class Kept:
     """What the layer keeps of a call while it runs.
@@ -96,7 +94,7 @@ class Audit(Middleware):
     Records are made, sealed and written in their order by a writer of its own, so a call does
     not wait for them. Where `audit="required"`, of the layer or of a tool, its answer does: it is
     not sent before its record is safe in the first sink, and no such call is begun while that is
-    known to fail. What a tool hides with `redact={"iban", "/customer/email"}`, by name at any
+    known to fail. What a tool hides with `redact=["iban", "/customer/email"]`, by name at any
     depth or by JSON pointer, is in no record.
 
     Never changes a call, and never fails one unless `required`, or `on_full`, says so.
@@ -104,7 +102,7 @@ class Audit(Middleware):
 
     name = "audit"
     methods = EVERY_REQUEST
-    policies: ClassVar = {"audit": Literal["required"], "redact": Rules}
+    policies: ClassVar = {"audit": Literal["required"], "redact": RedactionRules}
     order = (
         Once("a call has one record in a trail; give one layer several sinks"),
         Inside("recovery", "an alert for a crash must not depend on the trail"),
@@ -197,10 +195,11 @@ class Audit(Middleware):
         self._confirm_timeout = confirm_timeout
         self._close_timeout = close_timeout
         self._clock = clock
+        self._payloads = Payloads(redactor or Redactor())
         recorder = Recorder(
             capture=capture,
             capture_results=capture_results,
-            redactor=redactor or Redactor(),
+            payloads=self._payloads,
             key=(digest_keys or KeyRing.random()).current,
         )
         self._options = WriterOptions(
@@ -226,11 +225,13 @@ class Audit(Middleware):
         self._served = {"server": server.name, "server_version": server.version}
 
     def prepare(self, target: Target) -> None:
-        """Check that what *target* requires can be had.
+        """Check that what *target* requires can be had, and build its redactor.
 
         Raises:
-            ConfigurationError: It requires its records, and the first sink forgets them.
+            ConfigurationError: It requires its records, and the first sink forgets them; or what
+                it hides is no key and no pointer.
         """
+        self._payloads.prepare(target)
         if "audit" in target.policies:
             self._check_durable(f"{target.kind.noun} {target.key!r}: audit='required'")
 

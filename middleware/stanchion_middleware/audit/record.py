@@ -17,16 +17,15 @@ from stanchion import (
     Call,
     Ending,
     Outcome,
-    Redactor,
     Refusal,
-    ToolResult,
     call_error_in,
 )
 
 from ..costs.amount import from_minor
 from ..costs.charged import CHARGED
+from ..payloads import Payloads
 from .canonical import canonical
-from .capture import as_json, captured_result, hidden
+from .capture import as_json
 from .entry import Key, timestamp
 
 Capture: TypeAlias = Literal["digest", "redacted", "none"]
@@ -76,20 +75,20 @@ class Recorder:
     """
 
     def __init__(
-        self, *, capture: Capture, capture_results: bool, redactor: Redactor, key: Key
+        self, *, capture: Capture, capture_results: bool, payloads: Payloads, key: Key
     ) -> None:
         """Describe what goes in.
 
         Args:
             capture: Whether arguments are digested, kept after redaction (and digested too), or
                 left out.
-            capture_results: Whether results are kept after redaction.
-            redactor: What redacts.
+            capture_results: Whether results of tools and plain ones are kept after redaction.
+            payloads: What redacts, by the rules of each target.
             key: What digests are keyed with.
         """
         self._capture: Capture = capture
         self._capture_results = capture_results
-        self._redactor = redactor
+        self._payloads = payloads
         self._key = key
 
     def body(self, evidence: Evidence) -> dict[str, Any]:
@@ -109,7 +108,7 @@ class Recorder:
         if actor:
             body["actor"] = actor
 
-        body |= self._why(ending)
+        body |= self._why(call, ending)
         if ending.reply_size:
             body["result"] = self._result(call, ending)
 
@@ -176,8 +175,7 @@ class Recorder:
             told["arguments_digest"] = self.digest(encoded)
 
         if self._capture == "redacted":
-            redacted = self._redactor.redact(hidden(arguments, evidence.call.target))
-            told["arguments"] = as_json(redacted)
+            told["arguments"] = as_json(self._payloads.value(evidence.call, arguments))
 
         return told
 
@@ -196,7 +194,7 @@ class Recorder:
 
         return source
 
-    def _why(self, ending: Ending) -> dict[str, Any]:
+    def _why(self, call: Call, ending: Ending) -> dict[str, Any]:
         """Say what the call was refused or broken by; of an unexpected error its type alone."""
         if ending.error is None:
             return {}
@@ -204,7 +202,7 @@ class Recorder:
         error = call_error_in(ending.error) or ending.error
         why: dict[str, Any] = {"error": line(type(error).__name__)}
         if isinstance(error, Refusal):
-            why["reason"] = line(self._redactor.redact_text(error.reason))
+            why["reason"] = line(self._payloads.text(call, error.reason))
             if error.policy is not None:
                 why["policy"] = line(error.policy)
 
@@ -212,9 +210,10 @@ class Recorder:
 
     def _result(self, call: Call, ending: Ending) -> dict[str, Any]:
         told: dict[str, Any] = {"size": ending.reply_size}
-        if self._capture_results and isinstance(ending.result, ToolResult):
-            result = captured_result(ending.result)
-            told["content"] = as_json(self._redactor.redact(hidden(result, call.target)))
+        if self._capture_results and ending.result is not None:
+            content = self._payloads.result(call, ending.result)
+            if content is not None:
+                told["content"] = as_json(content)
 
         return told
 

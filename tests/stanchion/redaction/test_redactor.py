@@ -216,6 +216,36 @@ def test_wrong_options_are_refused(options):
         Redactor(**options)
 
 
+def test_keys_that_callers_make_up_are_not_remembered_without_bound():
+    """Nor those that are long, or secrets themselves."""
+    redactor = Redactor()
+    for number in range(5000):
+        redactor.redact({f"k{number}": 1, "x" * 100 + str(number): 2})
+
+    redactor.redact({"Bearer abcdefgh": 1})
+
+    assert 0 < len(redactor.known_keys) <= 2048
+    assert max(map(len, redactor.known_keys)) <= 64
+    assert "Bearer abcdefgh" not in redactor.known_keys
+    assert redactor.redact({"password": "p", "k1": 1}) == {"password": MARK, "k1": 1}
+
+
+def test_only_what_is_secret_of_a_pattern_can_be_named():
+    """By its group `secret`; one that did not take part hides nothing of the rest."""
+    redactor = Redactor(patterns=[r"badge (?P<secret>\d+)", r"gate( (?P<secret>[A-Z]))? open"])
+
+    assert redactor.redact_text("badge 42") == f"badge {MARK}"
+    assert redactor.redact_text("gate B open") == f"gate {MARK} open"
+    assert redactor.redact_text("gate open") == "gate open"
+
+
+def test_marks_that_make_a_string_longer_are_cut_too():
+    """The bound is on what comes out."""
+    clean = Redactor(max_characters=20).redact_text("pin=1 pin=2 pin=3")
+
+    assert clean == "pin=[redacted] pin=[… [cut: 17 characters]"
+
+
 @settings(deadline=None)
 @given(JSON_VALUES, st.sampled_from(SECRET_KEYS), st.integers(0, 3))
 def test_a_secret_never_survives_at_any_place(value, key, wraps):
@@ -227,15 +257,27 @@ def test_a_secret_never_survives_at_any_place(value, key, wraps):
     assert SECRET not in str(Redactor(max_characters=100_000).redact(hidden))
 
 
+def _containers(value):
+    """Give every list and dict in *value*, itself included."""
+    if isinstance(value, dict | list):
+        yield value
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _containers(inner)
+
+
 @settings(deadline=None)
 @given(JSON_VALUES)
 def test_redaction_never_raises_and_never_changes_its_argument(value):
     """Any JSON value can be redacted and stays as it was."""
     before = copy.deepcopy(value)
+    parts = list(map(id, _containers(value)))
 
     Redactor(max_depth=3, max_characters=20, max_items=10).redact(value)
+    clean = Redactor().redact(value)
 
     assert before == value
+    assert parts == list(map(id, _containers(value)))
+    assert not {*parts} & set(map(id, _containers(clean)))
 
 
 @settings(deadline=None)
