@@ -8,6 +8,7 @@ and written in another one.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -43,7 +44,8 @@ from .inside import HEADERS, MODERN_CALL, least_us, written_log
 from .messages import MODERN
 from .process import cores
 
-NONE, LOGGING, AUDIT, JOURNAL = "none", "logging", "audit", "audit with a journal"
+NONE, LOGGING, WRITTEN = "none", "logging", "logging, formatted and written"
+AUDIT, JOURNAL = "audit", "audit with a journal"
 
 TURN = 100
 """Calls of one server in a row: their records are one batch or two."""
@@ -65,6 +67,14 @@ class RecordingFigures:
     added_us: dict[str, float]
     written: float
     verified: float
+
+
+class Drops(logging.Handler):
+    """Takes records and does nothing with them."""
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Take *record*."""
+        return True
 
 
 def run_recording(*, requests: int, rounds: int, records: int = RECORDS) -> RecordingFigures:
@@ -98,7 +108,8 @@ async def _measure_calls(requests: int, rounds: int, folder: Path) -> dict[str, 
     """Give the microseconds that each layer adds to a call."""
     layers: dict[str, list[Middleware]] = {
         NONE: [],
-        LOGGING: [Logging()],
+        LOGGING: [Logging(logger=_dropping())],
+        WRITTEN: [Logging()],
         AUDIT: [Audit(JsonLinesFile(folder / "calls.jsonl"))],
         JOURNAL: [Audit(JsonLinesFile(folder / "more.jsonl"), journal=folder / "calls.journal")],
     }
@@ -117,6 +128,15 @@ async def _measure_calls(requests: int, rounds: int, folder: Path) -> dict[str, 
         least = await least_us(measured, turn, rounds * (requests // turn), time.thread_time_ns)
 
     return {name: least[name] - least[NONE] for name in layers if name != NONE}
+
+
+def _dropping() -> logging.Logger:
+    """Give a logger whose records go no further: what they become is the handler's affair."""
+    logger = logging.getLogger("bench.dropping")
+    logger.setLevel(logging.INFO)
+    logger.propagate = False
+    logger.addHandler(Drops())
+    return logger
 
 
 async def _measure_writing(path: Path, records: int) -> float:

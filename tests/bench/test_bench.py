@@ -18,7 +18,7 @@ from .load import split_answer
 from .loaded import TOOLS
 from .messages import Conversation, WrongAnswer
 from .observing import PARENT, run_observing
-from .recording import AUDIT, JOURNAL, LOGGING, run_recording
+from .recording import AUDIT, JOURNAL, LOGGING, WRITTEN, run_recording
 from .report import Budget, Figures, as_json, budgets
 from .sessions import run_sessions
 from .streamed import StreamConversation, run_streamed
@@ -80,7 +80,7 @@ def test_the_measurements_of_the_log_and_the_trail_run():
     figures = Figures(recording=run_recording(requests=5, rounds=2, records=100))
 
     written = as_json(figures)
-    assert set(written["recording"]["added_us"]) == {LOGGING, AUDIT, JOURNAL}
+    assert set(written["recording"]["added_us"]) == {LOGGING, WRITTEN, AUDIT, JOURNAL}
     assert len(written["budgets"]) == len(budgets(figures)) == 4
 
 

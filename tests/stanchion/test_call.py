@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import anyio
 import orjson
 import pytest
 
 from stanchion import Call, Peer, Principal, StateKey, Unavailable
+from stanchion.call import new_correlation_id
 from stanchion_testing import make_call
 
 PEER = Peer("memory", "2026-07-28", client={}, capabilities={})
@@ -218,3 +222,25 @@ def test_only_strings_and_integers_are_tokens(token):
 def test_a_call_shows_its_method_and_target():
     """For logs and debuggers."""
     assert repr(make_call(target_name="find")) == "<Call tools/call find>"
+
+
+FORKED = """
+import os
+from stanchion.call import new_correlation_id as make
+print(make(), flush=True)
+child = os.fork()
+if child:
+    os.waitpid(child, 0)
+
+print(*(make() for _ in range(300)), flush=True)
+"""
+
+
+def test_correlation_ids_are_never_the_same():
+    """They are made many at once; a process that was forked makes others."""
+    ids = [new_correlation_id() for _ in range(5000)]
+    assert len(set(ids)) == 5000
+    assert all(len(bytes.fromhex(id)) == 8 for id in ids)
+
+    told = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, check=True).stdout
+    assert len(told.split()) == len(set(told.split())) == 601

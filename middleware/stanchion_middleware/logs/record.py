@@ -24,7 +24,8 @@ class _Here:
 
     def __init__(self) -> None:
         self.look()
-        os.register_at_fork(after_in_child=self.look)
+        if hasattr(os, "register_at_fork"):  # there is none on Windows, and no fork
+            os.register_at_fork(after_in_child=self.look)
 
     def look(self) -> None:
         self.process = os.getpid()
