@@ -45,11 +45,11 @@ class Ending:
     def __init__(
         self,
         outcome: Outcome,
-        *,
         error: BaseException | None = None,
         result: Result | None = None,
         duration: float = 0.0,
         reply_size: int = 0,
+        *,
         code: int | None = None,
         message: str | None = None,
     ) -> None:
@@ -123,27 +123,32 @@ def ended(call: Call, reply: Reply, error: BaseException | None, result: Result 
     else:
         outcome = Outcome.OK if reply.parts else Outcome.CANCELLED
 
-    code, message = reply.error or (None, None)
-    return Ending(
-        outcome,
-        error=error,
-        result=result,
-        duration=perf_counter() - call.started,
-        reply_size=sum(map(len, reply.parts)),
-        code=code,
-        message=message,
-    )
+    parts = reply.parts
+    size = len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+    ending = Ending(outcome, error, result, perf_counter() - call.started, size)
+    if reply.error is not None:
+        ending.code, ending.message = reply.error
+
+    return ending
 
 
-def tell(call: Call, ending: Ending) -> None:
-    """Tell every observer of *call* how it ended; a failure of one is logged, and no more."""
-    for observer in call.observers:
+def tell(call: Call, ending: Ending) -> bool:
+    """Tell every observer of *call* how it ended; a failure of one is logged, and no more.
+
+    Gives whether one of them holds the answer back, see `confirm`.
+    """
+    confirms = False
+    for told, confirm in call.observers:
         try:
-            observer.ended(call, ending)
+            told(call, ending)
         except Exception:
             # An observer never fails a call (its log handler may be what is broken).
-            name = getattr(observer.ended, "__self__", observer.ended)
-            logger.exception("%r failed to take note of a call", name)
+            logger.exception("%r failed to take note of a call", getattr(told, "__self__", told))
+
+        if confirm is not None:
+            confirms = True
+
+    return confirms
 
 
 def tell_session(layers: Iterable[AnyLayer], ending: SessionEnding) -> None:

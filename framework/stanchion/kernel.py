@@ -318,8 +318,7 @@ class Kernel:
     ) -> Reply:
         """Tell who observes how *call* ended, and give what is answered then."""
         ending = ended(call, reply, error, result)
-        tell(call, ending)
-        if not reply.parts:
+        if not tell(call, ending) or not reply.parts:
             return reply
 
         try:
