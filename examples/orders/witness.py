@@ -13,11 +13,13 @@ from time import perf_counter
 from stanchion import (
     AnyLayer,
     Call,
+    Ending,
     Identifies,
     Middleware,
     Next,
     Outcome,
     Result,
+    Server,
     StateKey,
     Tool,
     layer_name,
@@ -139,6 +141,18 @@ class Witness(Middleware):
             if self._report is not None:
                 took = (perf_counter() - started) * 1000
                 self._report(Sighting(call.target_name, tuple(trail), took))
+
+    def ended(self, call: Call, ending: Ending) -> None:
+        if isinstance(self._layer, Middleware):
+            self._layer.ended(call, ending)
+
+    async def confirm(self, call: Call, ending: Ending) -> None:
+        if isinstance(self._layer, Middleware):
+            await self._layer.confirm(call, ending)
+
+    def joined(self, server: Server) -> None:
+        if isinstance(self._layer, Middleware):
+            self._layer.joined(server)
 
     async def __aenter__(self) -> object:
         return await self._layer.__aenter__() if isinstance(self._layer, Middleware) else None
