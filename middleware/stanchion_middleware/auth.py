@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Final
+from typing import Any
 
 from stanchion import (
     CREDENTIAL_FIELDS,
@@ -32,24 +32,10 @@ from stanchion import (
 
 from .credentials import Authenticator, BearerAuthenticator, Credentials
 from .failed_attempts import FailedAttempts
+from .inner_layers import BEHIND_AUTH
 from .protected_resource import POLICY, ProtectedResource, checked_scopes
 from .tokens.first_of import FirstOf
 from .tokens.verifier import InvalidToken, TokenVerifier
-
-NEEDS_IDENTITY: Final = (
-    "multi_tenant",
-    "rbac",
-    "scopes",
-    "rate_limit",
-    "cost",
-    "validation",
-    "simulation",
-    "tasks",
-    "cache",
-    "circuit_breaker",
-    "retry",
-    "sandbox",
-)
 
 
 class Auth(Middleware):
@@ -79,7 +65,7 @@ class Auth(Middleware):
         Inside("telemetry", "who is turned away must be seen"),
         Inside("audit", "who is turned away must be audited"),
         Inside("logging", "who is turned away must be logged"),
-        *(Outside(layer, "it must know who calls") for layer in NEEDS_IDENTITY),
+        *(Outside(layer, "it must know who calls") for layer in BEHIND_AUTH),
     )
 
     def __init__(

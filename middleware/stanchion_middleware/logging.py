@@ -29,6 +29,7 @@ from stanchion import (
     Target,
 )
 
+from .inner_layers import END_CALLS
 from .logs.correlation import current_call
 from .logs.levels import LEVELS, SUCCESSES, WORDS, checked_level, checked_levels
 from .logs.record import RecordMaker, who_and_what
@@ -39,21 +40,6 @@ logger = logging.getLogger("stanchion.logging")
 
 ENDLESS: Final = "subscriptions/listen"
 """Open for as long as somebody listens, so never slow."""
-
-ENDS_CALLS: Final = (
-    "auth",
-    "multi_tenant",
-    "rbac",
-    "scopes",
-    "rate_limit",
-    "cost",
-    "validation",
-    "simulation",
-    "tasks",
-    "cache",
-    "circuit_breaker",
-    "sandbox",
-)
 
 
 class Logging(Middleware):
@@ -85,7 +71,7 @@ class Logging(Middleware):
     policies: ClassVar = {"redact": RedactionRules}
     order = (
         Once("a call has one record"),
-        *(Outside(layer, "the calls that it ends must be logged too") for layer in ENDS_CALLS),
+        *(Outside(layer, "the calls that it ends must be logged too") for layer in END_CALLS),
     )
 
     def __init__(

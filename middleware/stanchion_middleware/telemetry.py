@@ -35,6 +35,7 @@ from stanchion import (
     Target,
 )
 
+from .inner_layers import END_CALLS
 from .signals.conventions import SCHEMA
 from .signals.description import Description, MoreAttributes
 from .signals.errors import ServerErrorCodes, blames_server, error_type
@@ -49,23 +50,6 @@ from .signals.wire import Wires
 Mode: TypeAlias = Literal["native", "propagation", "off"]
 
 TRACED: Final = StateKey[Traced]("telemetry")
-
-TRACED_INSIDE: Final = (
-    "audit",
-    "logging",
-    "auth",
-    "multi_tenant",
-    "rbac",
-    "rate_limit",
-    "cost",
-    "validation",
-    "simulation",
-    "tasks",
-    "cache",
-    "circuit_breaker",
-    "retry",
-    "sandbox",
-)
 
 
 class Telemetry(Middleware):
@@ -90,7 +74,10 @@ class Telemetry(Middleware):
     order = (
         Once("a call has one span"),
         Inside("recovery", "a fault of this layer must be recovered too"),
-        *(Outside(layer, "the calls that it ends have spans too") for layer in TRACED_INSIDE),
+        *(
+            Outside(layer, "the calls that it ends have spans too")
+            for layer in ("audit", "logging", *END_CALLS)
+        ),
     )
 
     def __init__(

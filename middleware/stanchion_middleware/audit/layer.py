@@ -31,6 +31,7 @@ from stanchion import (
     Unavailable,
 )
 
+from ..inner_layers import END_CALLS
 from ..payloads import Payloads, RedactionRules
 from .anchor import Anchor
 from .journal import Journal
@@ -45,22 +46,6 @@ RUNNING: Final = 1024
 
 RETRY_AFTER: Final = 1.0
 """Seconds after which a caller that was turned away may try again."""
-
-ENDS_CALLS: Final = (
-    "auth",
-    "multi_tenant",
-    "rbac",
-    "scopes",
-    "rate_limit",
-    "cost",
-    "validation",
-    "simulation",
-    "tasks",
-    "cache",
-    "circuit_breaker",
-    "retry",
-    "sandbox",
-)
 
 OnFull = Literal["block", "drop_and_count", "refuse"]
 
@@ -108,7 +93,7 @@ class Audit(Middleware):
         Inside("recovery", "an alert for a crash must not depend on the trail"),
         Inside("telemetry", "a record names the trace that its call belongs to"),
         Outside("logging", "the log is the lesser of the two"),
-        *(Outside(layer, "what it refuses must be audited") for layer in ENDS_CALLS),
+        *(Outside(layer, "what it refuses must be audited") for layer in END_CALLS),
     )
 
     def __init__(
