@@ -9,4 +9,8 @@ sink                      where entries go: the base class; memory
 json_lines                into a file: append_file, periodic_sync, file_lock, file_end, part_names
 trail                     the lines of a trail, to read: read_entry
 verify                    what is wrong with it: order, chain_check, chain_report, finding
+sql, sql_*                a sink in a database
+http, otlp, otlp_records  sinks at the other end of an HTTP connection
+sender, dispatch, receiver, spool  what those share: order, retries, disk
+cloud_events, ocsf, ocsf_*  entries in forms that others read
 """

@@ -22,7 +22,7 @@ class AuditSink(ABC):
     """
 
     name: ClassVar[str] = "sink"
-    durable: ClassVar[bool] = True
+    durable: bool = True
 
     @abstractmethod
     async def write(self, entries: Sequence[Entry]) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
-from urllib.parse import urlsplit
 
 import anyio
 
 from stanchion import ConfigurationError
+
+from ..outbound import read_answer, trusted_url
 
 if TYPE_CHECKING:
     import httpx2
@@ -56,7 +56,7 @@ class IssuerClient:
         if not 0 < timeout <= 600:
             raise ConfigurationError(f"timeout is {timeout!r}, and must be seconds from 0 to 600")
 
-        self.url = _checked_url(url)
+        self.url = trusted_url(url)
         self._timeout = timeout
         self._given = client
         self._own: httpx2.AsyncClient | None = None
@@ -129,53 +129,8 @@ async def _exchange(client: httpx2.AsyncClient, request: httpx2.Request) -> Answ
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise ConnectionError("answered with a compressed body, which is not taken")
 
-        body = await _read(response)
-        return Answer(
-            bytes(body), {name.lower(): value for name, value in response.headers.items()}
-        )
+        body = await read_answer(response, MAX_ANSWER)
+        return Answer(body, {name.lower(): value for name, value in response.headers.items()})
     finally:
         with anyio.CancelScope(shield=True):
             await response.aclose()
-
-
-async def _read(response: httpx2.Response) -> bytes:
-    body = bytearray()
-    # Too long an answer is left by cancellation, which ends each of the generators under this
-    # one; leaving the loop would end the outermost alone, and trio minds.
-    with anyio.CancelScope() as scope:
-        async for part in response.aiter_raw():
-            if len(body) + len(part) > MAX_ANSWER:
-                scope.cancel()
-            else:
-                body += part
-
-    if scope.cancel_called:
-        raise ConnectionError(f"answered with more than {MAX_ANSWER} bytes")
-
-    return bytes(body)
-
-
-def _checked_url(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise ConfigurationError(f"{url!r} is no URL: {error}") from None
-
-    if not host or parts.username is not None or parts.fragment:
-        raise ConfigurationError(f"{url!r} must be a URL with a host, and no user or fragment")
-
-    if parts.scheme != "https" and not (parts.scheme == "http" and _is_loopback(host)):
-        raise ConfigurationError(f"{url!r} must be https; http is for this machine only")
-
-    return url
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
