@@ -23,6 +23,11 @@ from .file_lock import FileLock
 SLOT: Final = 512
 """Bytes of a slot: two for the length of what is in it, 0 where it is free."""
 
+_SECTIONS: Final = {
+    "call": ("method", "target", "target_kind"),
+    "actor": ("subject", "issuer", "tenant"),
+}
+
 MAGIC: Final = b"stanchion journal 1\n".ljust(SLOT, b"\0")
 
 
@@ -123,7 +128,8 @@ class Journal:
         """Free a slot that `take` gave."""
         if slot:
             start = slot * SLOT
-            self._map[start : start + 2] = b"\0\0"
+            # All of it: who called should not be found here once the call has its record.
+            self._map[start : start + SLOT] = bytes(SLOT)
             self._free.append(slot)
 
     def close(self) -> None:
@@ -133,7 +139,7 @@ class Journal:
 
 
 def _read(told: Any) -> dict[str, Any]:
-    """Give what a slot says as an entry's body has it."""
+    """Give what a slot says in the form of a record."""
     if not isinstance(told, dict):
         return {"unreadable": True}
 
@@ -142,15 +148,21 @@ def _read(told: Any) -> dict[str, Any]:
     if isinstance(started_us, int):
         body["started"] = timestamp(started_us / 1_000_000)
 
+    for section, names in _SECTIONS.items():
+        members = {name: body.pop(name) for name in names if name in body}
+        if members:
+            body[section] = members
+
     return body
 
 
 def _shortened(told: Mapping[str, Any]) -> dict[str, Any]:
     """Cut what a caller may have made long, or long to write."""
-    return {
+    cut = {
         name: _plain(value[:48]) if isinstance(value, str) else value
         for name, value in told.items()
     }
+    return {**cut, "incomplete": "cut to fit the journal"}
 
 
 def _plain(text: str) -> str:

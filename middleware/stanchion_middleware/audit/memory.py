@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from .entry import Entry, Kind, Tip
 from .sink import AuditSink
@@ -18,7 +18,7 @@ class MemorySink(AuditSink):
     """
 
     name = "memory"
-    durable: ClassVar[bool] = False
+    durable = False
 
     def __init__(self, max_entries: int = 100_000) -> None:
         """Bound the sink.

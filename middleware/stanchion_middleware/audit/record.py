@@ -28,6 +28,8 @@ from ..costs.charged import CHARGED
 from .canonical import canonical
 from .capture import as_json, captured_result, hidden
 from .entry import Key, timestamp
+from .sealed_body import seal_body
+from .subject_keys import SubjectKeys
 
 Capture: TypeAlias = Literal["digest", "redacted", "none"]
 
@@ -73,10 +75,19 @@ class Recorder:
     """Makes records.
 
     Never changes what it reads, and never raises for anything a caller may have sent.
+
+    Attributes:
+        subject_keys: What seals that which tells of a subject, or None.
     """
 
     def __init__(
-        self, *, capture: Capture, capture_results: bool, redactor: Redactor, key: Key
+        self,
+        *,
+        capture: Capture,
+        capture_results: bool,
+        redactor: Redactor,
+        key: Key,
+        subject_keys: SubjectKeys | None = None,
     ) -> None:
         """Describe what goes in.
 
@@ -86,14 +97,20 @@ class Recorder:
             capture_results: Whether results are kept after redaction.
             redactor: What redacts.
             key: What digests are keyed with.
+            subject_keys: What seals that which tells of a subject; None leaves it readable.
         """
+        self.subject_keys = subject_keys
         self._capture: Capture = capture
         self._capture_results = capture_results
         self._redactor = redactor
         self._key = key
 
     def body(self, evidence: Evidence) -> dict[str, Any]:
-        """Give the record of a call."""
+        """Give the record of a call.
+
+        Raises:
+            Exception: The key of its subject cannot be had.
+        """
         call, ending, at, _ = evidence
         outcome = ending.outcome
         body: dict[str, Any] = {
@@ -114,7 +131,33 @@ class Recorder:
             body["result"] = self._result(call, ending)
 
         body |= _marks(call, outcome)
-        return body
+        if self.subject_keys is None:
+            return body
+
+        who = call.principal
+        named = (None, None) if who is None else (who.subject, who.issuer)
+        return seal_body(body, self.subject_keys.key_of(*named))
+
+    def interrupted(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Give what is recorded of a call whose process died.
+
+        Args:
+            body: What the journal says of it. Of a subject whose name did not fit there nothing
+                is kept, if it had to be sealed: nobody could erase it.
+
+        Raises:
+            Exception: The key of its subject cannot be had.
+        """
+        if self.subject_keys is None:
+            return body
+
+        actor: Mapping[str, Any] = body.get("actor", {})
+        named = (actor.get("subject"), actor.get("issuer"))
+        if "incomplete" in body:
+            tenant = {name: actor[name] for name in ("tenant",) if name in actor}
+            body, named = {**body, "actor": tenant}, (None, None)
+
+        return seal_body(body, self.subject_keys.key_of(*named))
 
     def digest(self, value: bytes) -> str:
         """Give a keyed digest of *value*, behind the id of its key.
