@@ -23,10 +23,8 @@ from .file_lock import FileLock
 SLOT: Final = 512
 """Bytes of a slot: two for the length of what is in it, 0 where it is free."""
 
-_SECTIONS: Final = {
-    "call": ("method", "target", "target_kind"),
-    "actor": ("subject", "issuer", "tenant"),
-}
+CUT: Final = 48
+"""Characters that are left of a text where not all fits a slot."""
 
 MAGIC: Final = b"stanchion journal 1\n".ljust(SLOT, b"\0")
 
@@ -139,7 +137,7 @@ class Journal:
 
 
 def _read(told: Any) -> dict[str, Any]:
-    """Give what a slot says in the form of a record."""
+    """Give what a slot says as an entry's body has it."""
     if not isinstance(told, dict):
         return {"unreadable": True}
 
@@ -148,21 +146,15 @@ def _read(told: Any) -> dict[str, Any]:
     if isinstance(started_us, int):
         body["started"] = timestamp(started_us / 1_000_000)
 
-    for section, names in _SECTIONS.items():
-        members = {name: body.pop(name) for name in names if name in body}
-        if members:
-            body[section] = members
-
     return body
 
 
 def _shortened(told: Mapping[str, Any]) -> dict[str, Any]:
     """Cut what a caller may have made long, or long to write."""
-    cut = {
-        name: _plain(value[:48]) if isinstance(value, str) else value
+    return {
+        name: _plain(value[:CUT]) if isinstance(value, str) else value
         for name, value in told.items()
     }
-    return {**cut, "incomplete": "cut to fit the journal"}
 
 
 def _plain(text: str) -> str:

@@ -28,6 +28,7 @@ from ..costs.charged import CHARGED
 from .canonical import canonical
 from .capture import as_json, captured_result, hidden
 from .entry import Key, timestamp
+from .journal import CUT
 from .sealed_body import seal_body
 from .subject_keys import SubjectKeys
 
@@ -47,6 +48,12 @@ REFUSED: Final = frozenset(
     }
 )
 """The outcomes of calls that something decided against."""
+
+JOURNALLED: Final = {
+    "call": ("method", "target", "target_kind"),
+    "actor": ("subject", "issuer", "tenant"),
+}
+"""Where in a record that belongs which the journal says."""
 
 HINTS: Final = {
     "readOnlyHint": "read_only",
@@ -138,26 +145,34 @@ class Recorder:
         named = (None, None) if who is None else (who.subject, who.issuer)
         return seal_body(body, self.subject_keys.key_of(*named))
 
-    def interrupted(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    def interrupted(self, told: Mapping[str, Any]) -> dict[str, Any]:
         """Give what is recorded of a call whose process died.
 
         Args:
-            body: What the journal says of it. Of a subject whose name did not fit there nothing
-                is kept, if it had to be sealed: nobody could erase it.
+            told: What the journal says of it. A subject whose name may have been cut there is not
+                kept, if it had to be sealed: nobody could erase it.
 
         Raises:
             Exception: The key of its subject cannot be had.
         """
+        body = dict(told)
+        for section, names in JOURNALLED.items():
+            members = {name: body.pop(name) for name in names if name in body}
+            if members:
+                body[section] = members
+
         if self.subject_keys is None:
             return body
 
-        actor: Mapping[str, Any] = body.get("actor", {})
-        named = (actor.get("subject"), actor.get("issuer"))
-        if "incomplete" in body:
-            tenant = {name: actor[name] for name in ("tenant",) if name in actor}
-            body, named = {**body, "actor": tenant}, (None, None)
+        actor = body.get("actor", {})
+        subject, issuer = actor.pop("subject", None), actor.get("issuer")
+        if _may_be_cut(subject) or _may_be_cut(issuer):
+            subject = issuer = None
 
-        return seal_body(body, self.subject_keys.key_of(*named))
+        if subject is not None:
+            actor["subject"] = subject
+
+        return seal_body(body, self.subject_keys.key_of(subject, issuer))
 
     def digest(self, value: bytes) -> str:
         """Give a keyed digest of *value*, behind the id of its key.
@@ -266,6 +281,10 @@ def line(text: str) -> str:
     """Give *text* as it is kept: bounded, and Unicode that can be written."""
     short = text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
     return short if short.isascii() else short.encode(errors="replace").decode()
+
+
+def _may_be_cut(text: str | None) -> bool:
+    return text is not None and (len(text) == CUT or "?" in text)
 
 
 def _marks(call: Call, outcome: Outcome) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def _print_chain(chain: ChainReport) -> None:
     say(f"  {', '.join(proven) or 'nothing of it is proven'}; not {', not '.join(missing)}")
     if chain.proven_to is None:
         say("  whoever can write this trail could have written all of it anew")
-    elif chain.proven_to < chain.last:
+    elif chain.proven_to + (chain.proven_to == chain.signed_to) < chain.last:
         say(f"  nothing but their own hashes speaks for the entries behind {chain.proven_to}")
 
     first = chain.first_bad
