@@ -42,17 +42,18 @@ PUBLIC = {
         BearerAuthenticator Bill Budget BudgetAlert CachedVerifier ChainConflict
         ChainReport Charge ClaimMapping CostEntry CostRow CostStore CostTracking
         Credentials DEFAULT_POLICIES Entry EnvironmentCredentials Explanation FileAnchor
-        FilePolicies FileTenants Finding FirstOf Flaw FromHeader FromHost FromPrincipal
-        Grant HeadSigner Hints Hold HttpAnchor HttpAudit Inherits IntrospectionVerifier
-        InvalidToken JsonLinesFile JwtVerifier KeyRing Kind LimitStorage Line LogAnchor
-        Logging META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits
-        MemorySink MemoryTenantState MultiTenant OnAlert OnCrash OtlpAudit Patterns
-        Place Plan Policy PolicyAdapter Price PriceOf Proof ProxySubject RBAC Rate
-        RateLimit Recovery RedisCosts RedisLimits RedisTenantState Rule Sandbox Scopes
-        Simulation Spool SpoolFull SqlAudit SqlCosts SqlPolicies SqlTenants Standing
-        Statement StaticTenants StaticVerifier TenantRecord TenantSource TenantStore Tip
-        TokenVerifier Trail Validation Verification api_key_digest cloud_event
-        is_tenant_id new_api_key ocsf_event production verify_trail
+        FilePolicies FileSubjectKeys FileTenants Finding FirstOf Flaw FromHeader
+        FromHost FromPrincipal Grant HeadSigner Hints Hold HttpAnchor HttpAudit Inherits
+        IntrospectionVerifier InvalidToken JsonLinesFile JwtVerifier KeyRing Kind
+        LimitStorage Line LogAnchor Logging META_PLAN META_SIMULATED META_TRUNCATED
+        MemoryCosts MemoryLimits MemorySink MemoryTenantState MultiTenant OnAlert
+        OnCrash OtlpAudit Patterns Place Plan Policy PolicyAdapter Price PriceOf Proof
+        ProxySubject RBAC Rate RateLimit Recovery RedisCosts RedisLimits
+        RedisTenantState Rule Sandbox Scopes Simulation Spool SpoolFull SqlAudit
+        SqlCosts SqlPolicies SqlTenants Standing Statement StaticTenants StaticVerifier
+        SubjectKey SubjectKeys TenantRecord TenantSource TenantStore Tip TokenVerifier
+        Trail Validation Verification api_key_digest cloud_event is_tenant_id
+        new_api_key ocsf_event production verify_trail
     """,
     "stanchion_transports": "",
     "stanchion_testing": """

@@ -14,7 +14,7 @@ from stanchion_middleware.spreadsheet import csv_row
 TEXTS = st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"]))
 
 
-@pytest.mark.parametrize("start", [*"=+-@\t\r\n＝＋－＠", "  ="])
+@pytest.mark.parametrize("start", [*"=+-@\t\r\n\uff1d\uff0b\uff0d\uff20", "  ="])
 def test_what_begins_as_a_formula_is_text(start):
     """An apostrophe says so to a spreadsheet."""
     (cell,) = next(csv.reader(io.StringIO(csv_row([f"{start}cmd|' /C calc'!A0"]), newline="")))

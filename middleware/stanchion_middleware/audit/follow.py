@@ -27,6 +27,7 @@ class TrailEnd:
         self._path = path
         self._number = max((number for number, _ in parts_of(path)), default=0)
         self._file: BinaryIO = path.open("rb")
+        self._offset = 0
 
     def last(self, count: int) -> list[bytes]:
         """Give the last *count* whole lines, oldest first; reading goes on behind them.
@@ -36,7 +37,7 @@ class TrailEnd:
         """
         end = _whole_until(self._file)
         lines = _last_lines(self._file, end, count)
-        self._file.seek(end)
+        self._offset = end
         for _, part in reversed(parts_of(self._path)):
             if len(lines) >= count:
                 break
@@ -62,19 +63,24 @@ class TrailEnd:
 
             yield from self._rest()  # written before it was rotated away
             self._file.close()
-            self._file = following
+            self._file, self._offset = following, 0
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
 
     def _rest(self) -> Iterator[bytes]:
-        while line := self._file.readline():
-            if not line.endswith(b"\n"):
-                self._file.seek(-len(line), os.SEEK_CUR)
+        # Not through the file's buffer: half a line may be taken back and another be written.
+        size = BLOCK
+        while text := os.pread(self._file.fileno(), size, self._offset):
+            whole = text.rfind(b"\n") + 1
+            if whole:
+                self._offset += whole
+                yield from text[: whole - 1].split(b"\n")
+            elif len(text) < size:
                 return
-
-            yield line[:-1]
+            else:
+                size *= 2
 
     def _following(self) -> BinaryIO | None:
         """Open the file that was begun after the one that is open; None where there is none."""

@@ -135,7 +135,7 @@ def _time(option: str, text: str | None) -> int | None:
     try:
         at = datetime.fromisoformat(text)
         return microseconds((at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat())
-    except (ValueError, OverflowError):
+    except ValueError:
         problem = f"{option}: {text!r} is no time such as 2026-07-28 or 2026-07-28T09:30:00Z"
         raise typer.BadParameter(problem) from None
 
