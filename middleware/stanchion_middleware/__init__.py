@@ -15,6 +15,7 @@ from .audit.cloud_events import cloud_event as cloud_event
 from .audit.entry import Entry as Entry
 from .audit.entry import Kind as Kind
 from .audit.entry import Tip as Tip
+from .audit.file_subject_keys import FileSubjectKeys as FileSubjectKeys
 from .audit.finding import Finding as Finding
 from .audit.finding import Flaw as Flaw
 from .audit.finding import Place as Place
@@ -31,6 +32,8 @@ from .audit.spool import Spool as Spool
 from .audit.spool import SpoolFull as SpoolFull
 from .audit.sql import SqlAudit as SqlAudit
 from .audit.sql_again import ChainConflict as ChainConflict
+from .audit.subject_keys import SubjectKey as SubjectKey
+from .audit.subject_keys import SubjectKeys as SubjectKeys
 from .audit.trail import Line as Line
 from .audit.trail import Trail as Trail
 from .audit.verify import Anchored as Anchored

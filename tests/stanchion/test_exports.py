@@ -43,19 +43,20 @@ PUBLIC = {
         BearerAuthenticator Bill Budget BudgetAlert CachedVerifier ChainConflict
         ChainReport Charge ClaimMapping ConsoleFormatter CorrelationFilter CostEntry
         CostRow CostStore CostTracking Credentials DEFAULT_POLICIES Entry
-        EnvironmentCredentials Explanation FileAnchor FilePolicies FileTenants Finding
-        FirstOf Flaw FromHeader FromHost FromPrincipal Grant HeadSigner Hints Hold
-        HttpAnchor HttpAudit Inherits IntrospectionVerifier InvalidToken JsonFormatter
-        JsonLinesFile JwtVerifier KeyRing Kind LimitStorage Line LogAnchor Logging
-        META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts MemoryLimits MemorySink
-        MemoryTenantState MoreAttributes MultiTenant OnAlert OnCrash OtlpAudit Patterns
-        Place Plan Policy PolicyAdapter Price PriceOf Proof ProxySubject RBAC Rate
-        RateLimit Recovery RedisCosts RedisLimits RedisTenantState Rule Sandbox Scopes
-        ServerErrorCodes Simulation Spool SpoolFull SqlAudit SqlCosts SqlPolicies
-        SqlTenants Standing Statement StaticTenants StaticVerifier Telemetry
-        TenantRecord TenantSource TenantStore Tip TokenVerifier Trail Validation
-        Verification api_key_digest cloud_event configure_logging is_tenant_id
-        new_api_key ocsf_event production verify_trail
+        EnvironmentCredentials Explanation FileAnchor FilePolicies FileSubjectKeys
+        FileTenants Finding FirstOf Flaw FromHeader FromHost FromPrincipal Grant
+        HeadSigner Hints Hold HttpAnchor HttpAudit Inherits IntrospectionVerifier
+        InvalidToken JsonFormatter JsonLinesFile JwtVerifier KeyRing Kind LimitStorage
+        Line LogAnchor Logging META_PLAN META_SIMULATED META_TRUNCATED MemoryCosts
+        MemoryLimits MemorySink MemoryTenantState MoreAttributes MultiTenant OnAlert
+        OnCrash OtlpAudit Patterns Place Plan Policy PolicyAdapter Price PriceOf Proof
+        ProxySubject RBAC Rate RateLimit Recovery RedisCosts RedisLimits
+        RedisTenantState Rule Sandbox Scopes ServerErrorCodes Simulation Spool SpoolFull
+        SqlAudit SqlCosts SqlPolicies SqlTenants Standing Statement StaticTenants
+        StaticVerifier SubjectKey SubjectKeys Telemetry TenantRecord TenantSource
+        TenantStore Tip TokenVerifier Trail Validation Verification api_key_digest
+        cloud_event configure_logging is_tenant_id new_api_key ocsf_event production
+        verify_trail
     """,
     "stanchion_transports": "",
     "stanchion_testing": """

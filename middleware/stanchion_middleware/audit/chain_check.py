@@ -70,6 +70,7 @@ class ChainCheck:
         self._lost = 0
         self._began = ""
         self._last: ReadEntry | None = None
+        self._closed_at: int | None = None
 
     def note(self, finding: Finding) -> Note:
         """Note a finding of this chain."""
@@ -120,7 +121,9 @@ class ChainCheck:
         if last is None or order.first is None:
             return None
 
-        closed = last.kind == Kind.CLOSED and last.sequence == order.sequence
+        # What is closed is signed once more.
+        ended = last.sequence - (last.kind == Kind.HEAD)
+        closed = self._closed_at == ended and last.sequence == order.sequence
         if not closed:
             self._at_end(Flaw.UNCLOSED, "it is written still, its process died, or its end is gone")
 
@@ -203,6 +206,8 @@ class ChainCheck:
             self._lost += count
             reason = str(entry.body.get("reason", "no reason is told"))[:200]
             self._found(Flaw.LOST, seen, f"{count} records: {reason}")
+        elif entry.kind == Kind.CLOSED:
+            self._closed_at = entry.sequence
         elif entry.kind == Kind.OPENED:
             torn = _count(entry.body.get("torn"))
             if torn:

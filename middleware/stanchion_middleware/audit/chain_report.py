@@ -44,7 +44,7 @@ class ChainReport:
         kinds: How many entries of each kind there are.
         outcomes: How many calls ended with each outcome.
         lost: How many records its writer says that it could not keep.
-        closed: Whether its last entry is `closed`.
+        closed: Whether its last entry is `closed`, but for a head over that.
         findings: What was found of it, faults before warnings.
         left_out: How many findings there were more.
         consistent_to: Up to where hashes and numbers fit.

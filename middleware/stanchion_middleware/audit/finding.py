@@ -49,8 +49,8 @@ class Flaw(StrEnum):
     TORN = "torn"
     """A line at an end was not written in full, as a process that died leaves it; a warning."""
     UNCLOSED = "ends without being closed"
-    """The last entry of a chain is not `closed`: it is written still, the process died, or the
-    end was cut off; a warning."""
+    """The last entry of a chain is not `closed`, nor a head over that: it is written still, the
+    process died, or the end was cut off; a warning."""
     LOST = "lost"
     """The process itself tells of records that it could not keep; a warning."""
     UNSIGNED = "unsigned"

@@ -23,6 +23,9 @@ from .file_lock import FileLock
 SLOT: Final = 512
 """Bytes of a slot: two for the length of what is in it, 0 where it is free."""
 
+CUT: Final = 48
+"""Characters that are left of a text where not all fits a slot."""
+
 MAGIC: Final = b"stanchion journal 1\n".ljust(SLOT, b"\0")
 
 
@@ -123,7 +126,8 @@ class Journal:
         """Free a slot that `take` gave."""
         if slot:
             start = slot * SLOT
-            self._map[start : start + 2] = b"\0\0"
+            # All of it: who called should not be found here once the call has its record.
+            self._map[start : start + SLOT] = bytes(SLOT)
             self._free.append(slot)
 
     def close(self) -> None:
@@ -148,7 +152,7 @@ def _read(told: Any) -> dict[str, Any]:
 def _shortened(told: Mapping[str, Any]) -> dict[str, Any]:
     """Cut what a caller may have made long, or long to write."""
     return {
-        name: _plain(value[:48]) if isinstance(value, str) else value
+        name: _plain(value[:CUT]) if isinstance(value, str) else value
         for name, value in told.items()
     }
 

@@ -39,6 +39,7 @@ from .keys import HeadSigner, KeyRing
 from .queue import Ticket
 from .record import Capture, Evidence, Recorder
 from .sink import AuditSink
+from .subject_keys import SubjectKeys
 from .writer import LINGER, Writer, WriterOptions
 
 RUNNING: Final = 1024
@@ -104,6 +105,7 @@ class Audit(Middleware):
         capture_results: bool = False,
         redactor: Redactor | None = None,
         digest_keys: KeyRing | None = None,
+        subject_keys: SubjectKeys | None = None,
         chain_keys: KeyRing | None = None,
         signer: HeadSigner | None = None,
         head_every: int = 1000,
@@ -130,6 +132,9 @@ class Audit(Middleware):
             redactor: What redacts; a `Redactor()` by default.
             digest_keys: What digests are keyed with. By default each process makes a key of its
                 own, and digests compare only within it.
+            subject_keys: Keys under which that is put which identifies a subject or was said by
+                it, so that it can be erased; see `sealed_body`. A call whose key cannot be had is
+                recorded without it. The journal has the subjects of calls that run in plain.
             chain_keys: What the chain's hashes are keyed with, so that nobody without the key
                 can make a trail; plain hashes by default.
             signer: What signs heads; without one the end of the trail is not vouched for.
@@ -186,6 +191,7 @@ class Audit(Middleware):
             capture_results=capture_results,
             payloads=self._payloads,
             key=(digest_keys or KeyRing.random()).current,
+            subject_keys=subject_keys,
         )
         self._options = WriterOptions(
             sinks=sinks,
@@ -353,8 +359,13 @@ class Audit(Middleware):
         if call.target_name is not None:
             told["target"] = call.target_name
 
+        if call.target is not None:
+            told["target_kind"] = call.target.kind.noun
+
         if call.principal is not None:
             told["subject"] = call.principal.subject
+            if call.principal.issuer is not None:
+                told["issuer"] = call.principal.issuer
 
         if call.tenant is not None:
             told["tenant"] = call.tenant.id

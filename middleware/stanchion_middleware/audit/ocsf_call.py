@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 
 DECISIONS: Final = {"allowed": "Approved", "refused": "Denied"}
 
-KEPT: Final = ("duration_us", "dry_run", "cached", "simulated", "costs")
+KEPT: Final = ("duration_us", "dry_run", "cached", "simulated", "costs", "subject_key", "sealed")
 """Members of a body that no attribute of OCSF stands for."""
 
 

@@ -27,6 +27,9 @@ from ..payloads import Payloads
 from .canonical import canonical
 from .capture import as_json
 from .entry import Key, timestamp
+from .journal import CUT
+from .sealed_body import seal_body
+from .subject_keys import SubjectKeys
 
 Capture: TypeAlias = Literal["digest", "redacted", "none"]
 
@@ -44,6 +47,12 @@ REFUSED: Final = frozenset(
     }
 )
 """The outcomes of calls that something decided against."""
+
+JOURNALLED: Final = {
+    "call": ("method", "target", "target_kind"),
+    "actor": ("subject", "issuer", "tenant"),
+}
+"""Where in a record that belongs which the journal says."""
 
 HINTS: Final = {
     "readOnlyHint": "read_only",
@@ -72,10 +81,19 @@ class Recorder:
     """Makes records.
 
     Never changes what it reads, and never raises for anything a caller may have sent.
+
+    Attributes:
+        subject_keys: What seals that which tells of a subject, or None.
     """
 
     def __init__(
-        self, *, capture: Capture, capture_results: bool, payloads: Payloads, key: Key
+        self,
+        *,
+        capture: Capture,
+        capture_results: bool,
+        payloads: Payloads,
+        key: Key,
+        subject_keys: SubjectKeys | None = None,
     ) -> None:
         """Describe what goes in.
 
@@ -85,14 +103,20 @@ class Recorder:
             capture_results: Whether results of tools and plain ones are kept after redaction.
             payloads: What redacts, by the rules of each target.
             key: What digests are keyed with.
+            subject_keys: What seals that which tells of a subject; None leaves it readable.
         """
+        self.subject_keys = subject_keys
         self._capture: Capture = capture
         self._capture_results = capture_results
         self._payloads = payloads
         self._key = key
 
     def body(self, evidence: Evidence) -> dict[str, Any]:
-        """Give the record of a call."""
+        """Give the record of a call.
+
+        Raises:
+            Exception: The key of its subject cannot be had.
+        """
         call, ending, at, _ = evidence
         outcome = ending.outcome
         body: dict[str, Any] = {
@@ -113,7 +137,41 @@ class Recorder:
             body["result"] = self._result(call, ending)
 
         body |= _marks(call, outcome)
-        return body
+        if self.subject_keys is None:
+            return body
+
+        who = call.principal
+        named = (None, None) if who is None else (who.subject, who.issuer)
+        return seal_body(body, self.subject_keys.key_of(*named))
+
+    def interrupted(self, told: Mapping[str, Any]) -> dict[str, Any]:
+        """Give what is recorded of a call whose process died.
+
+        Args:
+            told: What the journal says of it. A subject whose name may have been cut there is not
+                kept, if it had to be sealed: nobody could erase it.
+
+        Raises:
+            Exception: The key of its subject cannot be had.
+        """
+        body = dict(told)
+        for section, names in JOURNALLED.items():
+            members = {name: body.pop(name) for name in names if name in body}
+            if members:
+                body[section] = members
+
+        if self.subject_keys is None:
+            return body
+
+        actor = body.get("actor", {})
+        subject, issuer = actor.pop("subject", None), actor.get("issuer")
+        if _may_be_cut(subject) or _may_be_cut(issuer):
+            subject = issuer = None
+
+        if subject is not None:
+            actor["subject"] = subject
+
+        return seal_body(body, self.subject_keys.key_of(subject, issuer))
 
     def digest(self, value: bytes) -> str:
         """Give a keyed digest of *value*, behind the id of its key.
@@ -222,6 +280,10 @@ def line(text: str) -> str:
     """Give *text* as it is kept: bounded, and Unicode that can be written."""
     short = text if len(text) <= MAX_NAME else f"{text[:MAX_NAME]}…"
     return short if short.isascii() else short.encode(errors="replace").decode()
+
+
+def _may_be_cut(text: str | None) -> bool:
+    return text is not None and (len(text) == CUT or "?" in text)
 
 
 def _marks(call: Call, outcome: Outcome) -> dict[str, Any]:

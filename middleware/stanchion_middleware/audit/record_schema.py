@@ -115,6 +115,14 @@ MEMBERS: Final = {
     "correlation_id": _said("The id of the call in log, trace and answer.", TEXT),
     "trace_id": _said("The W3C trace.", {"type": "string", "pattern": "^[0-9a-f]{32}$"}),
     "span_id": {"type": "string", "pattern": "^[0-9a-f]{16}$"},
+    "sealed": _said(
+        "What identifies the subject or was said by it, encrypted with a key that can be deleted.",
+        {"type": "string", "pattern": "^[A-Za-z0-9_-]+$"},
+    ),
+    "subject_key": _said(
+        "The pseudonym of the subject while it has that key.",
+        {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+    ),
     "incomplete": _said("Why the record says less than it should.", TEXT),
 }
 

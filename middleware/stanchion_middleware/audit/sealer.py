@@ -50,9 +50,14 @@ class Sealer:
     def opened(
         self, body: Mapping[str, Any], interrupted: Sequence[Mapping[str, Any]]
     ) -> list[Entry]:
-        """Give the first entries of a process."""
+        """Give the first entries of a process.
+
+        Raises:
+            Exception: The keys of subjects cannot be had.
+        """
         entries = [self._seal(Kind.OPENED, body)]
-        entries += [self._seal(Kind.INTERRUPTED, each) for each in interrupted]
+        found = map(self._recorder.interrupted, interrupted)
+        entries += [self._seal(Kind.INTERRUPTED, each) for each in found]
         self._unsigned += len(entries)
         return entries
 

@@ -38,6 +38,7 @@ class SqlAudit(AuditSink):
         table: str = "stanchion_audit",
         chain: str | None = None,
         append_only: bool = True,
+        create: bool = True,
         pool: int = 2,
     ) -> None:
         """Describe the sink; the table is made when it is opened.
@@ -50,6 +51,8 @@ class SqlAudit(AuditSink):
                 write it at a time, and a second one fails with its first batch. None begins a
                 new chain with each process.
             append_only: Make triggers by which the database refuses to change and delete.
+            create: Make the table where there is none. Without it nothing is made or changed
+                until `write`, so that a role which may only `SELECT` can read.
             pool: Connections to PostgreSQL, 1 or more; SQLite has one.
 
         Raises:
@@ -73,13 +76,14 @@ class SqlAudit(AuditSink):
         self._name = table
         self._chain = chain
         self._append_only = append_only
+        self._make = create
         self._lite = url.startswith("sqlite")
         self._pool = 1 if self._lite else pool
         self._engine: AsyncEngine | None = None
         self._table: Table
 
     async def __aenter__(self) -> Self:
-        """Connect, and make the table where there is none.
+        """Connect, and make the table where there is none and `create` says so.
 
         Raises:
             Exception: What the database raised.
@@ -99,6 +103,9 @@ class SqlAudit(AuditSink):
             pool_pre_ping=not self._lite,
             **({"connect_args": {"timeout": 30}} if self._lite else {}),
         )
+        if not self._make:
+            return self
+
         try:
             try:
                 await self._create()

@@ -115,7 +115,8 @@ class Writer:
             interrupted: Calls that an earlier process did not finish.
 
         Raises:
-            Exception: A sink or an anchor cannot be opened, or the first not be written to.
+            Exception: A sink, an anchor or the keys of subjects cannot be opened, or the first
+                sink not be written to.
         """
         async with AsyncExitStack() as life:
             for each in (self.first, *self.others):
@@ -123,6 +124,11 @@ class Writer:
 
             for anchor in self._options.anchors:
                 await life.enter_async_context(anchor)
+
+            keys = self._options.recorder.subject_keys
+            if keys is not None:
+                await to_thread.run_sync(keys.open)
+                life.callback(keys.close)
 
             await self._begin(told, interrupted)
             background = await life.enter_async_context(Background())
@@ -151,7 +157,7 @@ class Writer:
         if tip is not None and tip.torn:
             body["torn"] = tip.torn
 
-        entries = self._sealer.opened(body, interrupted)
+        entries = await to_thread.run_sync(self._sealer.opened, body, interrupted)
         # Not tried again: a trail that cannot be begun must not be promised.
         await self.first.sink.write(entries)
         self.first.written += len(entries)

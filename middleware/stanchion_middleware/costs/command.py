@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import sys
 from collections.abc import Sequence
@@ -19,6 +17,7 @@ from rich.table import Table
 from stanchion import ConfigurationError, load_server
 
 from ..cost_tracking import CostTracking
+from ..spreadsheet import csv_row
 from .amount import from_minor
 from .memory import MemoryCosts
 from .store import CostRow, CostStore
@@ -125,18 +124,9 @@ def _write_table(names: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
 
 
 def _write_csv(names: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
-    text = io.StringIO()
-    writer = csv.writer(text)
-    writer.writerow(names)
-    # A cell that begins like a formula is one for a spreadsheet, and callers choose their names.
-    writer.writerows([_plain(cell) for cell in line] for line in lines)
-    typer.echo(text.getvalue(), nl=False)
+    typer.echo("".join(map(csv_row, [names, *lines])), nl=False)
 
 
 def _write_json(names: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
     told = [{**dict(zip(names, line, strict=True)), "calls": int(line[-1])} for line in lines]
     typer.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2))
-
-
-def _plain(cell: str) -> str:
-    return f"'{cell}" if cell.startswith(("=", "+", "-", "@")) else cell

@@ -565,7 +565,9 @@ async def test_calls_that_a_killed_process_had_begun_are_found(judged, tmp_path)
             pass
 
     found = [each.content["body"] for each in sink.entries if each.kind == "interrupted"]
-    assert [each["target"] for each in found] == ["waits"]
+    assert [each["call"] for each in found] == [
+        {"method": "tools/call", "target": "waits", "target_kind": "tool"}
+    ]
     assert found[0]["correlation_id"] == sink.records[1]["correlation_id"]
     assert found[0]["started"].endswith("Z")
     assert is_whole(sink)
