@@ -3,8 +3,9 @@
     python -m examples.orders.demo
 
 Serves the example over HTTP on a free port, drives it with the official client in both eras of
-the protocol, and prints what each layer of the chain gave for each call. Exits 0 if everything
-was as the script expects, 1 if not.
+the protocol, and prints what each layer of the chain gave for each call. Then it verifies the
+audit trail of it all, and a copy that was tampered with. Exits 0 if everything was as the script
+expects, 1 if not.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from anyio.streams.memory import MemoryObjectReceiveStream
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
+from rich.console import Console
 
 from stanchion import META_DRY_RUN
 from stanchion_middleware import META_SIMULATED
 from stanchion_transports import http
 
+from .audit import DemoTrail
 from .people import CLERK, PEOPLE, Person
 from .script import NO_ANSWER, SCRIPT, VERSIONS, Era, Row, Script, Step
 from .server import build, chain
@@ -143,23 +146,26 @@ def words(result: CallToolResult) -> str:
     return f"simulated: {text}" if (result.meta or {}).get(META_SIMULATED) else text
 
 
-async def perform(script: Script) -> list[Row]:
-    """Play *script*, era by era, over one database."""
-    with TemporaryDirectory(prefix="orders-") as folder:
-        database = Path(folder) / "orders.sqlite"
-        return [
-            row for era, steps in script.items() for row in await perform_era(era, steps, database)
-        ]
+async def perform(script: Script, folder: Path, trail: DemoTrail) -> list[Row]:
+    """Play *script*, era by era, over one database in *folder* and one audit trail."""
+    database = folder / "orders.sqlite"
+    return [
+        row
+        for era, steps in script.items()
+        for row in await perform_era(era, steps, database, trail)
+    ]
 
 
-async def perform_era(era: Era, steps: Sequence[Step], database: Path) -> list[Row]:
+async def perform_era(
+    era: Era, steps: Sequence[Step], database: Path, trail: DemoTrail
+) -> list[Row]:
     """Serve the example over HTTP, play *steps* with a client for each caller, and stop serving.
 
     Each era has a server of its own, because limits and budgets are kept in its memory.
     """
     report, sightings = anyio.create_memory_object_stream[Sighting](float("inf"))
     with report, sightings:
-        server = build(database, watched(chain(), report.send_nowait))
+        server = build(database, watched(chain(trail.layer()), report.send_nowait))
         async with anyio.create_task_group() as group:
             url = await group.start(partial(http.serve, server, host="127.0.0.1", port=0))
             async with AsyncExitStack() as clients:
@@ -175,15 +181,23 @@ async def perform_era(era: Era, steps: Sequence[Step], database: Path) -> list[R
 
 
 def main(script: Script = SCRIPT) -> int:
-    """Run the demo and print its table.
+    """Run the demo, print its table, and verify the audit trail that it has left.
 
     Returns:
-        0 if all was as *script* expects, else 1.
+        0 if all was as *script* expects, the trail is sound, and one that was tampered with is
+        not; else 1.
     """
     kept = KeptAside()
     logging.basicConfig(level=logging.INFO, handlers=[kept], force=True)
-    rows = anyio.run(perform, script)
-    return print_rows(rows, logged=kept.outcomes())
+    with TemporaryDirectory(prefix="orders-") as name:
+        folder = Path(name)
+        trail = DemoTrail(folder)
+        rows = anyio.run(perform, script, folder, trail)
+        told = {"log": kept.outcomes(), "audit trail": trail.outcomes()}
+        failed = print_rows(rows, told=told)
+        proven = trail.show(Console(soft_wrap=True))
+
+    return failed if proven else 1
 
 
 if __name__ == "__main__":

@@ -19,9 +19,11 @@ from anyio.to_thread import run_sync
 from stanchion import AnyLayer, Middleware, Server
 from stanchion_middleware import (
     RBAC,
+    Audit,
     Auth,
     Budget,
     CostTracking,
+    JsonLinesFile,
     MultiTenant,
     RateLimit,
     Rule,
@@ -44,12 +46,16 @@ MANAGERS = frozenset({"manager"})
 TENANTS = {"acme": {}, "globex": {"tools": ["track_parcel"]}}
 
 
-def chain() -> list[Middleware]:
+def chain(audit: Audit | None = None) -> list[Middleware]:
     """Make the recommended chain with all that decides: who, for whom, what, how often, how dear.
 
-    Everything is kept in memory, so it begins anew with the process.
+    Everything but the audit trail is kept in memory, so it begins anew with the process.
+
+    Args:
+        audit: What keeps the trail; None keeps none.
     """
     return production(
+        audit=audit,
         auth=Auth(VERIFIER, OwnUser()),
         multi_tenant=MultiTenant(StaticTenants(TENANTS)),
         # Without roles= of its own a tool, or a name that no tool has, is a manager's.
@@ -108,7 +114,14 @@ def build(database: Path, layers: Sequence[AnyLayer] | None = None) -> Server:
     return server
 
 
-server = build(Path(os.environ.get("ORDERS_DATABASE", "orders.sqlite")))
+def configured() -> Server:
+    """Make the server that the environment describes: `ORDERS_DATABASE` and `ORDERS_AUDIT`."""
+    trail = os.environ.get("ORDERS_AUDIT")
+    layers = chain(None if trail is None else Audit(JsonLinesFile(trail), capture="redacted"))
+    return build(Path(os.environ.get("ORDERS_DATABASE", "orders.sqlite")), layers)
+
+
+server = configured()
 
 if __name__ == "__main__":
     server.run("http", port=8000)

@@ -22,12 +22,12 @@ MAX_SENT, MAX_READ = 60, 70
 """Characters that are shown of what was sent and read."""
 
 
-def print_rows(rows: Sequence[Row], *, logged: Sequence[str]) -> int:
+def print_rows(rows: Sequence[Row], *, told: Mapping[str, Sequence[str]]) -> int:
     """Print *rows* and whether all were as expected.
 
     Args:
         rows: What came of each step, in order.
-        logged: The outcomes that the log has, which must be those of *rows*.
+        told: `{what tells it: outcomes}`, each of which must be those of *rows*.
 
     Returns:
         0 if all was as expected, else 1.
@@ -46,8 +46,11 @@ def print_rows(rows: Sequence[Row], *, logged: Sequence[str]) -> int:
         for difference in row.differences()
     ]
     seen = [row.sighting.outcome for row in rows if row.sighting is not None]
-    if logged != seen:
-        wrong.append(f"the log tells of {', '.join(logged)}")
+    wrong += [
+        f"the {teller} tells of {', '.join(outcomes)}"
+        for teller, outcomes in told.items()
+        if outcomes != seen
+    ]
 
     for line in wrong:
         console.print(escape(line), style="red")
@@ -57,7 +60,8 @@ def print_rows(rows: Sequence[Row], *, logged: Sequence[str]) -> int:
         return 1
 
     console.print(
-        f"All {len(rows)} calls went as expected, and the log has one record of each.",
+        f"All {len(rows)} calls went as expected, and {' and '.join(told)} "
+        "have one record of each.",
         style="bold green",
     )
     return 0

@@ -484,7 +484,10 @@ class TestProgram:
 
         assert "modern era" in ended.stdout
         assert "legacy era" in ended.stdout
-        assert "All 42 calls went as expected, and the log has one record of each." in ended.stdout
+        assert (
+            "All 42 calls went as expected, and log and audit trail have one record of each."
+            in ended.stdout
+        )
         assert list(tmp_path.iterdir()) == []
 
     def test_the_demo_fails_where_something_differs(self, tmp_path):
