@@ -14,11 +14,19 @@ import sys
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 from typer.testing import CliRunner
 
 from stanchion import Principal, Server, cli
 from stanchion_middleware import (
     RBAC,
+    Audit,
     Auth,
     FilePolicies,
     Logging,
@@ -28,6 +36,7 @@ from stanchion_middleware import (
     Telemetry,
     Validation,
 )
+from stanchion_middleware.audit.commands import main as audit_command
 from stanchion_testing import PeerError, connect
 from stanchion_transports import http, stdio
 
@@ -42,6 +51,7 @@ FILES = {
 CONSOLES = re.findall(r"^```console\n(.+?)^```$", README, re.DOTALL | re.MULTILINE)
 TABLE = re.findall(r"^\| `(\S+)` \| `(\w+)=(.+?)` \|", README, re.MULTILINE)
 OWNERS = {
+    "Audit": Audit.__init__,
     "Auth": Auth.__init__,
     "Logging": Logging.__init__,
     "RateLimit": RateLimit.__init__,
@@ -84,6 +94,7 @@ def shell_output(command):
 def test_every_block_of_python_is_run_here():
     """A block that is added to the README is one that these tests know."""
     assert {*FILES} == {
+        "audited.py",
         "desk.py",
         "limited.py",
         "guarded.py",
@@ -246,6 +257,36 @@ async def test_a_refund_is_simulated_before_it_is_paid(folder):
         paid = await peer.call_tool("refund", order, meta=plan)
 
     assert (dry.text, paid.text) == ("Would pay back 19.9 euros.", "Paid back 19.9 euros.")
+
+
+async def test_the_trail_is_verified_and_an_edit_found(folder):
+    """What the commands print is what the README shows, but for ids and times."""
+    key = Ed25519PrivateKey.generate()
+    Path("signer.pem").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    )
+    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    Path("signer.pub").write_bytes(public)
+    async with connect(names_in("audited.py")["server"], principal=Principal("ada")) as peer:
+        for number in ("A-1", "A-2"):
+            assert (await peer.call_tool("refund", {"number": number})).text
+
+    lines = Path("audit.jsonl").read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"refund"', b'"report"')
+    Path("edited.jsonl").write_bytes(b"".join(lines))
+    codes = []
+    for name in ("audit.jsonl", "edited.jsonl"):
+        command = f"audit verify {name} --signer 2026=signer.pub"
+        done = CliRunner().invoke(audit_command, command.split()[1:])
+        codes.append(done.exit_code)
+        assert without_ids(done.stdout) == without_ids(shell_output(f"stanchion {command}"))
+
+    assert codes == [0, 1]
+
+
+def without_ids(text):
+    """Give *text* with one word for every id, and one for every time."""
+    return re.sub(r"[0-9a-f]{16}", "ID", re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME", text))
 
 
 async def test_two_tenants_count_apart(folder):

@@ -8,6 +8,9 @@ writer                    who makes and writes entries: queue, sealer, delivery,
 sink                      where entries go: the base class; memory
 json_lines                into a file: append_file, periodic_sync, file_lock, file_end, part_names
 trail                     the lines of a trail, to read: read_entry
+reader, facts, selection, follow  its entries, as they are searched and shown
+commands                  stanchion audit verify, query, export, tail, erase
+subject_keys, file_subject_keys, sealed_body  what tells of a subject, so that it can be erased
 verify                    what is wrong with it: order, chain_check, chain_report, finding
 sql, sql_*                a sink in a database
 http, otlp, otlp_records  sinks at the other end of an HTTP connection

@@ -9,8 +9,11 @@ import sys
 
 import pytest
 
-from stanchion import ConfigurationError
-from stanchion_middleware import FileSubjectKeys
+from stanchion import ConfigurationError, Principal, Server
+from stanchion_middleware import Audit, FileSubjectKeys, MemorySink
+from stanchion_middleware.audit.journal import Journal
+from stanchion_middleware.audit.sealed_body import unseal_body
+from stanchion_testing import connect
 
 PROCESS = """
 import sys
@@ -143,3 +146,83 @@ def test_wrong_options(path):
         FileSubjectKeys(path.parent / "nowhere" / "keys").open()
 
     assert os.listdir(path.parent) == []
+
+
+# In a trail.
+
+
+class Broken(FileSubjectKeys):
+    """Gives no key."""
+
+    def key_of(self, subject, issuer):
+        raise OSError("no space left")
+
+
+def desk(*sinks, **options):
+    server = Server("desk", middleware=[Audit(*sinks, **options)])
+    server.tool(name="echo")(lambda text: text)
+    return server
+
+
+async def test_records_are_sealed_by_the_writer(path):
+    """With the key of who called, or with that of nobody; both can be opened again."""
+    sink = MemorySink()
+    async with desk(sink, subject_keys=FileSubjectKeys(path)) as server:
+        for who in (Principal("ada", issuer="i"), None):
+            async with connect(server, principal=who) as peer:
+                await peer.call_tool("echo", {"text": "secret"})
+
+    with FileSubjectKeys(path) as keys:
+        known = keys.key_of("ada", "i"), keys.key_of(None, None)
+        assert [each["subject_key"] for each in sink.records] == [key.id for key in known]
+        ada, nobody = (unseal_body(each, keys) for each in sink.records)
+
+    assert ada["actor"]["subject"] == "ada"
+    assert nobody["source"]["client_name"] == "stanchion-testing"
+    assert "stanchion-testing" not in b"".join(sink.lines).decode()
+
+
+async def test_a_key_that_cannot_be_had(path, caplog):
+    """The call is recorded without who it was, and that is logged."""
+    sink = MemorySink()
+    async with (
+        desk(sink, subject_keys=Broken(path)) as server,
+        connect(server, principal=Principal("ada")) as peer,
+    ):
+        assert (await peer.call_tool("echo", {"text": "x"})).text == "x"
+
+    (record,) = sink.records
+    assert (record["outcome"], record["incomplete"]) == ("ok", "OSError")
+    assert "ada" not in str(record)
+    assert "is incomplete" in caplog.text
+
+
+async def test_keys_that_cannot_be_opened(path):
+    """The server does not start, and says why."""
+    path.write_bytes(b"something else, and long enough for a header of SQLite" * 40)
+    with pytest.raises(ConfigurationError, match="has no keys of subjects"):
+        async with desk(MemorySink(), subject_keys=FileSubjectKeys(path)):
+            pytest.fail("started")
+
+
+async def test_calls_that_a_killed_process_had_begun_are_sealed(path):
+    """With the key of who called; and of a call that has its record the journal has nothing."""
+    journal, sink = path.with_name("calls.journal"), MemorySink()
+    left = Journal(journal, 4)
+    told = {"correlation_id": "c1", "method": "tools/call", "target": "echo"}
+    left.take({**told, "target_kind": "tool", "subject": "ada@example"})
+    left.close()
+    async with (
+        desk(sink, journal=journal, subject_keys=FileSubjectKeys(path)) as server,
+        connect(server, principal=Principal("bob@example")) as peer,
+    ):
+        await peer.call_tool("echo", {"text": "x"})
+
+    (entry,) = (each for each in sink.entries if each.kind == "interrupted")
+    body = entry.content["body"]
+    assert body["call"] == {"method": "tools/call", "target": "echo", "target_kind": "tool"}
+    assert b"example" not in b"".join(sink.lines)
+    with FileSubjectKeys(path) as keys:
+        assert unseal_body(body, keys)["actor"] == {"subject": "ada@example"}
+
+    assert b"example" not in journal.read_bytes()
