@@ -573,6 +573,31 @@ async def test_calls_that_a_killed_process_had_begun_are_found(judged, tmp_path)
     assert is_whole(sink)
 
 
+async def test_a_call_that_comes_twice_has_one_record_and_one_slot(judged, tmp_path):
+    """A layer of somebody's, outside of this one, tried again."""
+    path, sink = tmp_path / "calls.journal", MemorySink()
+
+    async def twice(next):
+        await next()
+        return await next()
+
+    server = Server("s", middleware=[twice, Audit(sink, journal=path)])
+
+    @server.tool
+    async def tool() -> str:
+        return ""
+
+    async with server:
+        await (await judged(server)).ask("tools/call", {"name": "tool"})
+
+    assert outcomes(sink) == ["ok"]
+    again = MemorySink()
+    async with desk(Audit(again, journal=path)):
+        pass
+
+    assert kinds(again) == ["opened", "closed"]
+
+
 async def test_the_journal_of_a_good_end_is_empty(judged, tmp_path):
     """Also of calls that were lost or refused."""
     path, sink = tmp_path / "calls.journal", Shaky()
