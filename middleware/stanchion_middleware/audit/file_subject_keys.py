@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from cachetools import LRUCache
 
@@ -27,6 +27,9 @@ _TABLES: Final = """
         subject BLOB PRIMARY KEY, id TEXT NOT NULL UNIQUE, secret BLOB NOT NULL
     ) WITHOUT ROWID;
 """
+
+
+Named: TypeAlias = tuple[str | None, str | None]
 
 
 class FileSubjectKeys(SubjectKeys):
@@ -59,7 +62,7 @@ class FileSubjectKeys(SubjectKeys):
 
         self._path = Path(path)
         self._create = create
-        self._cached: LRUCache[bytes, SubjectKey] = LRUCache(max_cached)
+        self._cached: LRUCache[Named, SubjectKey] = LRUCache(max_cached)
         self._changes = 0
         self._digest_secret = b""
         self._connection: sqlite3.Connection | None = None
@@ -103,25 +106,16 @@ class FileSubjectKeys(SubjectKeys):
         Raises:
             sqlite3.Error: The file cannot be read or written.
         """
-        connection, digest = self._opened(), self._digest(subject, issuer)
+        connection, named = self._opened(), (subject, issuer)
         (changes,) = connection.execute("PRAGMA data_version").fetchone()
         if changes != self._changes:  # another process has written, and may have deleted keys
             self._cached.clear()
             self._changes = changes
 
-        key = self._cached.get(digest)
-        while key is None:
-            found = connection.execute(
-                "SELECT secret FROM keys WHERE subject = ?", (digest,)
-            ).fetchone()
-            if found is not None:
-                key = SubjectKey(found[0])
-            else:  # read again: of two processes that meet a subject first, one's key is kept
-                made = SubjectKey(os.urandom(SECRET_BYTES))
-                values = (digest, made.id, made.secret)
-                connection.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", values)
+        key = self._cached.get(named)
+        if key is None:
+            key = self._cached[named] = self._kept(connection, self._digest(subject, issuer))
 
-        self._cached[digest] = key
         return key
 
     def find(self, id: str) -> SubjectKey | None:
@@ -143,8 +137,21 @@ class FileSubjectKeys(SubjectKeys):
         digest = self._digest(subject, issuer)
         query = "DELETE FROM keys WHERE subject = ? RETURNING id"
         gone = self._opened().execute(query, (digest,)).fetchall()
-        self._cached.pop(digest, None)
+        self._cached.pop((subject, issuer), None)
         return gone[0][0] if gone else None
+
+    def _kept(self, connection: sqlite3.Connection, digest: bytes) -> SubjectKey:
+        while True:
+            found = connection.execute(
+                "SELECT secret FROM keys WHERE subject = ?", (digest,)
+            ).fetchone()
+            if found is not None:
+                return SubjectKey(found[0])
+
+            # And read again: of two processes that meet a subject first, the key of one is kept.
+            made = SubjectKey(os.urandom(SECRET_BYTES))
+            values = (digest, made.id, made.secret)
+            connection.execute("INSERT OR IGNORE INTO keys VALUES (?, ?, ?)", values)
 
     def _digest(self, subject: str | None, issuer: str | None) -> bytes:
         # In JSON, so that no two pairs are one text; it also has a form for lone surrogates.

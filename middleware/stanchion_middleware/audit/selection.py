@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from .entry import Entry, Kind
@@ -43,11 +43,6 @@ class Selection:
     method: str | None = None
     outcome: str | None = None
     correlation_id: str | None = None
-
-    @property
-    def is_all(self) -> bool:
-        """Whether there is no condition."""
-        return all(getattr(self, each.name) is None for each in fields(self))
 
     def takes(self, entry: Entry) -> bool:
         """Say whether *entry* is wanted."""

@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import hmac
 from abc import ABC, abstractmethod
-from typing import NamedTuple, Self
+from dataclasses import dataclass, field
+from typing import Final, Self
 
-SECRET_BYTES = 32
+SECRET_BYTES: Final = 32
 
 
-class SubjectKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SubjectKey:
     """The key of one subject.
 
     Attributes:
         secret: 32 random bytes.
+        id: What records call the subject: 32 hexadecimal digits that tell nothing without it.
+        cipher_key: The 32 bytes that records are encrypted with.
     """
 
-    secret: bytes
+    secret: bytes = field(repr=False)
+    id: str = field(init=False)
+    cipher_key: bytes = field(init=False, repr=False)
 
-    @property
-    def id(self) -> str:
-        """What records call the subject: 32 hexadecimal digits that tell nothing without it."""
-        return self._derived(b"stanchion audit subject")[:16].hex()
-
-    @property
-    def cipher_key(self) -> bytes:
-        """The 32 bytes that records are encrypted with."""
-        return self._derived(b"stanchion audit record")
-
-    def __repr__(self) -> str:
-        return f"<SubjectKey {self.id}>"
-
-    def _derived(self, purpose: bytes) -> bytes:
-        return hmac.digest(self.secret, purpose, "sha256")
+    def __post_init__(self) -> None:
+        """Derive the rest, each for its own purpose."""
+        named = hmac.digest(self.secret, b"stanchion audit subject", "sha256")
+        object.__setattr__(self, "id", named[:16].hex())
+        ciphering = hmac.digest(self.secret, b"stanchion audit record", "sha256")
+        object.__setattr__(self, "cipher_key", ciphering)
 
 
 class SubjectKeys(ABC):
