@@ -42,17 +42,24 @@ class Payloads:
         """Give the arguments of *call*, redacted."""
         return self.value(call, call.arguments)
 
-    def value(self, call: Call, value: Any) -> Any:
-        """Give a JSON value that belongs to *call*, redacted."""
-        return self._redactor_of(call).redact(value)
+    def value(self, call: Call, value: Any, target: Target | None = None) -> Any:
+        """Give a JSON value that belongs to *call*, redacted.
 
-    def result(self, call: Call, result: Result) -> Any:
+        Args:
+            call: The call.
+            value: The value.
+            target: Whose rules hold, where that is not the call's target any more, as at the end of
+                a call of a mounted server; likewise below.
+        """
+        return self._redactor_of(call, target).redact(value)
+
+    def result(self, call: Call, result: Result, target: Target | None = None) -> Any:
         """Give *result*, redacted; None where it is neither a tool's nor plain fields.
 
         Of a tool's: `{"content": [str], "structured": JSON value}`, where blocks other than text
         show only their type.
         """
-        redactor = self._redactor_of(call)
+        redactor = self._redactor_of(call, target)
         if isinstance(result, PlainResult):
             return redactor.redact(result.fields)
 
@@ -76,12 +83,12 @@ class Payloads:
         """Give the words of *error*, redacted; what they repeat of the arguments is, too."""
         return self.text(call, str(cause_of(error)))
 
-    def text(self, call: Call, text: str) -> str:
+    def text(self, call: Call, text: str, target: Target | None = None) -> str:
         """Give words that belong to *call*, redacted; what they repeat of its arguments is, too."""
-        return self._redactor_of(call).redact_text(text, hidden_in=call.arguments)
+        return self._redactor_of(call, target).redact_text(text, hidden_in=call.arguments)
 
-    def _redactor_of(self, call: Call) -> Redactor:
-        target = call.target
+    def _redactor_of(self, call: Call, target: Target | None = None) -> Redactor:
+        target = target or call.target
         return self._redactor if target is None else self._narrowed.get(target, self._redactor)
 
 

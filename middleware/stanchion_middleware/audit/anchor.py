@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from anyio import to_thread
 
+from ..outbound import trusted_url
 from .canonical import canonical
 
 logger = logging.getLogger("stanchion.audit.anchor")
@@ -60,7 +61,9 @@ class FileAnchor(Anchor):
         # In one write, so that a reader of the file never sees half a head.
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            os.write(descriptor, written)
+            while written:  # a disk that is nearly full takes a part
+                written = written[os.write(descriptor, written) :]
+
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -87,11 +90,14 @@ class HttpAnchor(Anchor):
         """Name the service.
 
         Args:
-            url: Where heads are posted.
+            url: Where heads are posted: `https`, or `http` to this machine.
             headers: Header fields to send, such as `Authorization`.
             timeout: Seconds that the service has for each step of an exchange.
+
+        Raises:
+            ConfigurationError: The URL is none that header fields may be trusted to.
         """
-        self._url = url
+        self._url = trusted_url(url)
         self._headers = dict(headers or {})
         self._timeout = timeout
         self._client: Any = None

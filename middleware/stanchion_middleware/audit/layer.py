@@ -6,10 +6,9 @@ import os
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal
 
 import anyio
-import orjson
 from anyio import to_thread
 
 from stanchion import (
@@ -35,9 +34,10 @@ from ..inner_layers import END_CALLS
 from ..payloads import Payloads, RedactionRules
 from .anchor import Anchor
 from .journal import Journal
+from .kept import Kept
 from .keys import HeadSigner, KeyRing
 from .queue import Ticket
-from .record import Capture, Evidence, Recorder
+from .record import Capture, Recorder
 from .sink import AuditSink
 from .subject_keys import SubjectKeys
 from .writer import LINGER, Writer, WriterOptions
@@ -49,25 +49,6 @@ RETRY_AFTER: Final = 1.0
 """Seconds after which a caller that was turned away may try again."""
 
 OnFull = Literal["block", "drop_and_count", "refuse"]
-
-
-class Kept:
-    """What the layer keeps of a call while it runs.
-
-    Attributes:
-        arguments: The arguments in JSON, as they came in.
-        slot: Its slot in the journal, 0 for none.
-        ticket: Who waits until the record is safe, or None.
-        lost: Whether its record was not kept.
-    """
-
-    __slots__ = ("arguments", "lost", "slot", "ticket")
-
-    def __init__(self, arguments: bytes, slot: int, ticket: Ticket | None) -> None:
-        self.arguments = arguments
-        self.slot = slot
-        self.ticket = ticket
-        self.lost = False
 
 
 class Audit(Middleware):
@@ -114,6 +95,7 @@ class Audit(Middleware):
         on_full: OnFull = "block",
         max_queue: int = 10_000,
         max_queue_bytes: int = 64 * 2**20,
+        room_timeout: float = 10.0,
         journal: str | os.PathLike[str] | None = None,
         skip: Iterable[str] = ("ping",),
         confirm_timeout: float = 10.0,
@@ -142,10 +124,12 @@ class Audit(Middleware):
             head_interval: Seconds after which one is while there is something to sign, over 0.
             anchors: Where heads are kept besides; needs a *signer*.
             on_full: What happens to calls once *max_queue* records wait: they wait for room
-                before they run, run without a record that is counted as lost, or are refused.
+                before they run, and are refused after *room_timeout*; run without a record that
+                is counted as lost; or are refused.
             max_queue: Records that may wait, 1 or more; twice as many from calls that ran
                 already, before one is lost.
-            max_queue_bytes: The same in bytes of arguments.
+            max_queue_bytes: The same in bytes of arguments, and of results that are kept.
+            room_timeout: Seconds that a call waits for room.
             journal: A file for the calls that run, of this process alone; None for none.
             skip: Methods that are not recorded.
             confirm_timeout: Seconds that an answer waits for its record where that is required;
@@ -182,6 +166,8 @@ class Audit(Middleware):
         self._on_full: OnFull = on_full
         self._skip = frozenset(skip)
         self._journal_path = None if journal is None else Path(journal)
+        self._capture_results = capture_results
+        self._room_timeout = room_timeout
         self._confirm_timeout = confirm_timeout
         self._close_timeout = close_timeout
         self._clock = clock
@@ -234,18 +220,20 @@ class Audit(Middleware):
         """
         call = next.call
         writer = self._writer
-        if writer is None or call.method in self._skip or call.left(self._kept) is not None:
-            return await next()  # also where a layer outside of this one tries again
+        if writer is None or call.method in self._skip or call.left(self._kept):
+            return await next()  # kept already: a layer outside runs the rest once more
 
+        kept = call.state[self._kept] = Kept(call)
         required = self._is_required(call)
         if writer.queue.full or (required and writer.first.failing):
             await self._make_room(writer, required)
 
-        call.state[self._kept] = Kept(
-            _encoded(call),
-            0 if self._journal is None else self._journal.take(self._begun(call)),
-            Ticket() if required else None,
-        )
+        if required:
+            kept.ticket = Ticket()
+
+        if self._journal is not None:
+            kept.slot = self._journal.take(kept.begun(call, self._clock()))
+
         return await next()
 
     def ended(self, call: Call, ending: Ending) -> None:
@@ -257,13 +245,16 @@ class Audit(Middleware):
         now = self._clock()
         kept = call.left(self._kept)
         if kept is None:  # it was turned away before it came here
-            kept = Kept(_encoded(call), 0, None)
+            kept = Kept(call)
+            if self._required:
+                kept.ticket = Ticket()
+                call.state[self._kept] = kept
 
         if self._on_full == "drop_and_count" and kept.ticket is None and writer.queue.full:
             writer.queue.drop(now, kept.slot)
             return
 
-        evidence = Evidence(call, ending, now, kept.arguments)
+        evidence = kept.evidence(call, ending, now, with_result=self._capture_results)
         kept.lost = not writer.queue.put(evidence, kept.ticket, kept.slot)
 
     async def confirm(self, call: Call, ending: Ending) -> None:
@@ -302,17 +293,13 @@ class Audit(Middleware):
             journal = await to_thread.run_sync(Journal, self._journal_path, slots)
 
         try:
-            writer = Writer(self._options, _no_slots if journal is None else journal.free)
-            found = [] if journal is None else await to_thread.run_sync(journal.found)
-            await writer.start(self._served, found)
+            writer = Writer(self._options, journal)
+            await writer.start(self._served)
         except BaseException:
             if journal is not None:
                 journal.close()
 
             raise
-
-        if journal is not None:
-            journal.clear()
 
         self._journal, self._writer = journal, writer
         return self
@@ -342,40 +329,14 @@ class Audit(Middleware):
     async def _make_room(self, writer: Writer, required: bool) -> None:
         """Wait until a record can be kept, or refuse the call."""
         failing = required and writer.first.failing
-        if failing or self._on_full == "refuse" or (required and self._on_full != "block"):
-            reason = "the audit trail takes no records now"
-            raise Unavailable(reason, policy=self.name, retry_after=RETRY_AFTER)
+        refuses = self._on_full == "refuse" or (required and self._on_full != "block")
+        if not failing and not refuses:
+            if self._on_full != "block":
+                return
 
-        if self._on_full == "block":
-            await writer.queue.room()
+            with anyio.move_on_after(self._room_timeout):
+                await writer.queue.room()
+                return
 
-    def _begun(self, call: Call) -> dict[str, Any]:
-        """Give what is known of a call that begins, in short: it should fit a slot."""
-        told: dict[str, Any] = {
-            "correlation_id": call.correlation_id,
-            "method": call.method,
-            "started_us": int(self._clock() * 1_000_000),
-        }
-        if call.target_name is not None:
-            told["target"] = call.target_name
-
-        if call.target is not None:
-            told["target_kind"] = call.target.kind.noun
-
-        if call.principal is not None:
-            told["subject"] = call.principal.subject
-            if call.principal.issuer is not None:
-                told["issuer"] = call.principal.issuer
-
-        if call.tenant is not None:
-            told["tenant"] = call.tenant.id
-
-        return told
-
-
-def _encoded(call: Call) -> bytes:
-    return orjson.dumps(call.arguments, option=orjson.OPT_SORT_KEYS) if call.arguments else b""
-
-
-def _no_slots(slot: int) -> None:
-    """Free nothing, where there is no journal."""
+        reason = "the audit trail takes no records now"
+        raise Unavailable(reason, policy=self.name, retry_after=RETRY_AFTER)

@@ -88,7 +88,7 @@ class RecordQueue:
 
         Args:
             max_records: Records with which it is full.
-            max_bytes: Bytes of arguments with which it is.
+            max_bytes: Bytes of arguments, and of results that are kept, with which it is.
             free: Frees a slot of the journal, once its call's record is safe or lost.
         """
         self._free = free
@@ -136,7 +136,7 @@ class RecordQueue:
             return False
 
         waiting.append(Queued(evidence, ticket, slot))
-        self._bytes += len(evidence.arguments)
+        self._bytes += evidence.weight
         if len(waiting) == 1:
             self._wake.set()
             if self._oldest is None:
@@ -184,7 +184,7 @@ class RecordQueue:
         while self._waiting and len(batch) < MAX_BATCH and size < MAX_BATCH_BYTES:
             queued = self._waiting.popleft()
             batch.append(queued)
-            size += len(queued.evidence.arguments)
+            size += queued.evidence.weight
 
         self._taken = len(batch)
         losses, self._losses = self._losses, Losses()
@@ -193,7 +193,7 @@ class RecordQueue:
     def finished(self, batch: list[Queued]) -> None:
         """Tell who waits that what `take` gave is safe."""
         for queued in batch:
-            self._bytes -= len(queued.evidence.arguments)
+            self._bytes -= queued.evidence.weight
             self._free(queued.slot)
             if queued.ticket is not None:
                 queued.ticket.safe.set()

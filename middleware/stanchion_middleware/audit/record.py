@@ -18,6 +18,7 @@ from stanchion import (
     Ending,
     Outcome,
     Refusal,
+    Target,
     call_error_in,
 )
 
@@ -69,12 +70,24 @@ class Evidence(NamedTuple):
         ending: How it ended.
         at: When that was, in seconds since 1970.
         arguments: Its arguments in JSON, as they came in; empty where there were none.
+        target: What was called, in the server whose trail it is; None where nothing has the name.
+        target_name: The name that was asked for, in that server.
+        correlation_id: Under which log and answer speak of it.
     """
 
     call: Call
     ending: Ending
     at: float
     arguments: bytes
+    target: Target | None
+    target_name: str | None
+    correlation_id: str
+
+    @property
+    def weight(self) -> int:
+        """How many bytes of a peer's and a tool's it holds while it waits."""
+        held = self.ending.reply_size if self.ending.result is not None else 0
+        return len(self.arguments) + held
 
 
 class Recorder:
@@ -117,7 +130,7 @@ class Recorder:
         Raises:
             Exception: The key of its subject cannot be had.
         """
-        call, ending, at, _ = evidence
+        call, ending, at = evidence.call, evidence.ending, evidence.at
         outcome = ending.outcome
         body: dict[str, Any] = {
             "outcome": outcome.value,
@@ -126,15 +139,15 @@ class Recorder:
             "duration_us": max(0, round(ending.duration * 1_000_000)),
             "call": self._call(evidence),
             "source": self._source(call),
-            "correlation_id": call.correlation_id,
+            "correlation_id": line(evidence.correlation_id),
         }
         actor = self._actor(call)
         if actor:
             body["actor"] = actor
 
-        body |= self._why(call, ending)
+        body |= self._why(evidence)
         if ending.reply_size:
-            body["result"] = self._result(call, ending)
+            body["result"] = self._result(evidence)
 
         body |= _marks(call, outcome)
         if self.subject_keys is None:
@@ -203,12 +216,11 @@ class Recorder:
         return actor
 
     def _call(self, evidence: Evidence) -> dict[str, Any]:
-        call = evidence.call
+        call, target = evidence.call, evidence.target
         told: dict[str, Any] = {"method": line(call.method), "request_id": line(str(call.id))}
-        if call.target_name is not None:
-            told["target"] = line(call.target_name)
+        if evidence.target_name is not None:
+            told["target"] = line(evidence.target_name)
 
-        target = call.target
         if target is not None:
             told["target_kind"] = target.kind.noun
             hints: Any = getattr(target, "annotations", None)
@@ -233,7 +245,9 @@ class Recorder:
             told["arguments_digest"] = self.digest(encoded)
 
         if self._capture == "redacted":
-            told["arguments"] = as_json(self._payloads.value(evidence.call, arguments))
+            told["arguments"] = as_json(
+                self._payloads.value(evidence.call, arguments, evidence.target)
+            )
 
         return told
 
@@ -252,24 +266,26 @@ class Recorder:
 
         return source
 
-    def _why(self, call: Call, ending: Ending) -> dict[str, Any]:
+    def _why(self, evidence: Evidence) -> dict[str, Any]:
         """Say what the call was refused or broken by; of an unexpected error its type alone."""
-        if ending.error is None:
+        raised = evidence.ending.error
+        if raised is None:
             return {}
 
-        error = call_error_in(ending.error) or ending.error
+        error = call_error_in(raised) or raised
         why: dict[str, Any] = {"error": line(type(error).__name__)}
         if isinstance(error, Refusal):
-            why["reason"] = line(self._payloads.text(call, error.reason))
+            why["reason"] = line(self._payloads.text(evidence.call, error.reason, evidence.target))
             if error.policy is not None:
                 why["policy"] = line(error.policy)
 
         return why
 
-    def _result(self, call: Call, ending: Ending) -> dict[str, Any]:
+    def _result(self, evidence: Evidence) -> dict[str, Any]:
+        ending = evidence.ending
         told: dict[str, Any] = {"size": ending.reply_size}
         if self._capture_results and ending.result is not None:
-            content = self._payloads.result(call, ending.result)
+            content = self._payloads.result(evidence.call, ending.result, evidence.target)
             if content is not None:
                 told["content"] = as_json(content)
 

@@ -37,15 +37,15 @@ class Sealer:
     ) -> None:
         """Go on from *tip*; see `Audit` for the options."""
         self.tip = tip
-        self.calls = 0
+        self.calls: int = 0
         self._recorder = recorder
         self._key = key
         self._signer = signer
         self._head_every = head_every
         self._head_interval = head_interval
         self._clock = clock
-        self._unsigned = 0
-        self._signed_at = clock()
+        self._unsigned: int = 0
+        self._signed_at: float = clock()
 
     def opened(
         self, body: Mapping[str, Any], interrupted: Sequence[Mapping[str, Any]]
@@ -68,7 +68,19 @@ class Sealer:
             batch: The calls.
             losses: What was lost before them.
             closing: Whether nothing follows.
+
+        Raises:
+            Exception: They cannot be sealed; nothing of them is, and they may be given again.
         """
+        before = self.tip, self.calls, self._unsigned, self._signed_at
+        try:
+            return self._all_sealed(batch, losses, closing)
+        except BaseException:
+            # Else the chain would have a hole where half of the batch was.
+            self.tip, self.calls, self._unsigned, self._signed_at = before
+            raise
+
+    def _all_sealed(self, batch: Sequence[Evidence], losses: Losses, closing: bool) -> list[Entry]:
         entries = [self._seal(Kind.LOST, losses.told())] if losses.count else []
         entries += map(self._call, batch)
         self.calls += len(batch)
@@ -98,7 +110,7 @@ class Sealer:
         try:
             return self._seal(Kind.CALL, self._recorder.body(evidence))
         except Exception as error:  # noqa: BLE001 # a record that says little is better than none
-            id = evidence.call.correlation_id
+            id = evidence.correlation_id
             report_failure(logger, "the audit record of call %s is incomplete", id)
             return self._seal(Kind.CALL, _least(evidence, error))
 
@@ -114,6 +126,6 @@ def _least(evidence: Evidence, error: Exception) -> dict[str, Any]:
         "outcome": evidence.ending.outcome.value,
         "decision": "unknown",
         "call": {"method": line(evidence.call.method)},
-        "correlation_id": line(evidence.call.correlation_id),
+        "correlation_id": line(evidence.correlation_id),
         "incomplete": type(error).__name__,
     }

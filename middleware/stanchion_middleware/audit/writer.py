@@ -24,8 +24,10 @@ from stanchion import Background, Reading
 
 from ..reporting import report_failure
 from .anchor import Anchor
+from .anchoring import Anchoring
 from .delivery import Delivery, Sleep
 from .entry import Entry, Key, Kind, Tip
+from .journal import Journal
 from .keys import HeadSigner
 from .queue import Queued, RecordQueue
 from .record import Recorder
@@ -36,6 +38,9 @@ logger = logging.getLogger("stanchion.audit")
 
 LINGER: Final = 0.005
 """Seconds that a batch waits for more records, unless somebody waits for one of them."""
+
+SEAL_PAUSE: Final = 1.0
+"""Seconds until a batch that could not be sealed is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +70,13 @@ class Writer:
         others: The other sinks, each in its own time.
     """
 
-    def __init__(self, options: WriterOptions, free: Callable[[int], None]) -> None:
+    def __init__(self, options: WriterOptions, journal: Journal | None = None) -> None:
+        self._journal = journal
+        free = _no_slots if journal is None else journal.free
         self.queue = RecordQueue(options.max_queue, options.max_queue_bytes, free)
         make = partial(Delivery, max_waiting=options.max_queue, sleep=options.sleep)
         self.first, *self.others = [make(sink) for sink in options.sinks]
+        self._anchorings = [Anchoring(anchor) for anchor in options.anchors]
         self._options = options
         self._sealer: Sealer
         self._closing = False
@@ -105,14 +113,11 @@ class Writer:
         for each in (self.first, *self.others):
             yield from each.readings()
 
-    async def start(
-        self, told: Mapping[str, Any], interrupted: Sequence[Mapping[str, Any]]
-    ) -> None:
+    async def start(self, told: Mapping[str, Any]) -> None:
         """Open the sinks, go on with the chain or begin one, and start to write.
 
         Args:
             told: What the trail says of the server.
-            interrupted: Calls that an earlier process did not finish.
 
         Raises:
             Exception: A sink, an anchor or the keys of subjects cannot be opened, or the first
@@ -130,19 +135,21 @@ class Writer:
                 await to_thread.run_sync(keys.open)
                 life.callback(keys.close)
 
-            await self._begin(told, interrupted)
+            await self._begin(told)
             background = await life.enter_async_context(Background())
             for other in self.others:
                 background.start_soon(other.run)
 
+            for anchoring in self._anchorings:
+                background.start_soon(anchoring.run)
+
             background.start_soon(self._run)
             self._life = life.pop_all()
 
-    async def _begin(
-        self, told: Mapping[str, Any], interrupted: Sequence[Mapping[str, Any]]
-    ) -> None:
-        options = self._options
+    async def _begin(self, told: Mapping[str, Any]) -> None:
+        options, journal = self._options, self._journal
         tip = await self.first.sink.resume()
+        found = [] if journal is None else await to_thread.run_sync(journal.found, tip)
         self._sealer = Sealer(
             tip or Tip(os.urandom(8).hex()),
             options.recorder,
@@ -157,10 +164,14 @@ class Writer:
         if tip is not None and tip.torn:
             body["torn"] = tip.torn
 
-        entries = await to_thread.run_sync(self._sealer.opened, body, interrupted)
+        entries = await to_thread.run_sync(self._sealer.opened, body, found)
         # Not tried again: a trail that cannot be begun must not be promised.
         await self.first.sink.write(entries)
         self.first.written += len(entries)
+        if journal is not None:
+            journal.clear()
+            journal.follow(self._sealer.tip.chain)
+
         for other in self.others:
             other.offer(entries)
 
@@ -175,8 +186,8 @@ class Writer:
             self.queue.rouse()
             with anyio.move_on_after(timeout):
                 await self._closed.wait()
-                for other in self.others:
-                    await other.emptied()
+                for each in (*self.others, *self._anchorings):
+                    await each.emptied()
 
             if not self._closed.is_set():
                 left = self.queue.unsafe
@@ -199,7 +210,12 @@ class Writer:
         self._closed.set()
 
     async def _write(self, batch: list[Queued], sealed: Callable[[list[Any]], list[Entry]]) -> None:
-        entries = await to_thread.run_sync(sealed, [each.evidence for each in batch])
+        entries = await self._insist(sealed, [each.evidence for each in batch])
+        if self._journal is not None:
+            calls = (entry for entry in entries if entry.kind == Kind.CALL)
+            for queued, entry in zip(batch, calls, strict=True):
+                self._journal.mark(queued.slot, entry.sequence)
+
         await self.first.give(entries)
         self.queue.finished(batch)
         for other in self.others:
@@ -207,11 +223,20 @@ class Writer:
 
         for entry in entries:
             if entry.kind == Kind.HEAD:
-                await self._anchor(entry)
+                for anchoring in self._anchorings:
+                    anchoring.offer(entry.content["body"])
 
-    async def _anchor(self, head: Entry) -> None:
-        for anchor in self._options.anchors:
+    async def _insist(
+        self, sealed: Callable[[list[Any]], list[Entry]], batch: list[Any]
+    ) -> list[Entry]:
+        """Have a batch sealed, however often that fails: without a writer there is no trail."""
+        while True:
             try:
-                await anchor.keep(head.content["body"])
-            except Exception:  # noqa: BLE001 # the next head vouches for the same entries
-                report_failure(logger, "%s could not keep an audit head", type(anchor).__name__)
+                return await to_thread.run_sync(sealed, batch)
+            except Exception:  # noqa: BLE001 # such as a system that starts no thread
+                report_failure(logger, "audit records cannot be sealed, and are tried again")
+                await self._options.sleep(SEAL_PAUSE)
+
+
+def _no_slots(slot: int) -> None:
+    """Free nothing, where there is no journal."""

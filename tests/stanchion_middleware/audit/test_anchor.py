@@ -14,7 +14,7 @@ import httpx2
 import orjson
 import pytest
 
-from stanchion import Server
+from stanchion import ConfigurationError, Connection, Server
 from stanchion_middleware import (
     Anchor,
     Audit,
@@ -27,6 +27,20 @@ from stanchion_middleware import (
     verify_trail,
 )
 from stanchion_middleware.audit.verify import Anchored
+
+CALL = orjson.dumps(
+    {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/list",
+        "params": {
+            "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }
+        },
+    }
+)
 
 HEAD = {"chain": "c", "hash": "ab" * 32, "sequence": 7, "signature": "x"}
 
@@ -90,6 +104,13 @@ async def test_a_service_is_posted_heads():
     assert headers["authorization"] == "Bearer t"
 
 
+@pytest.mark.parametrize("url", ["http://heads.example/", "ftp://localhost/"])
+def test_a_service_must_be_one_to_trust(url):
+    """What heads are sent with may be a secret."""
+    with pytest.raises(ConfigurationError, match="https"):
+        HttpAnchor(url)
+
+
 @pytest.mark.parametrize("status", [302, 500])
 async def test_a_service_that_does_not_take_a_head(status):
     """A redirect is no answer: the head would be carried elsewhere."""
@@ -122,3 +143,32 @@ async def test_heads_of_a_server_are_anchored(tmp_path):
     assert verify_trail(Trail(sink.lines), anchors=anchors).ok
     cut = verify_trail(Trail(sink.lines[:-2]), anchors=anchors)
     assert not cut.ok
+
+
+async def test_a_slow_anchor_holds_up_nothing():
+    """Of the heads that wait for it, only the newest is kept; the last one is, at the end."""
+
+    class Slow(Anchor):
+        def __init__(self):
+            self.kept, self.go = [], anyio.Event()
+
+        async def keep(self, head):
+            self.kept.append(head["sequence"])
+            await self.go.wait()
+
+    sink, slow = MemorySink(), Slow()
+    audit = Audit(sink, signer=HeadSigner("k", b"1" * 32), head_every=1, anchors=[slow], linger=0)
+    async with Server("s", middleware=[audit]) as server:
+        for number in range(1, 5):
+            await server.handle(CALL, Connection("memory"))
+            with anyio.fail_after(10):
+                while len(sink.records) < number:
+                    await anyio.sleep(0.001)
+
+        assert len(slow.kept) == 1
+        slow.go.set()
+
+    heads = [each.content["body"]["sequence"] for each in sink.entries if each.kind == "head"]
+    assert slow.kept[0] == heads[0]
+    assert slow.kept[-1] == heads[-1]
+    assert len(slow.kept) < len(heads)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stanchion import ConfigurationError
-from stanchion_middleware.audit.journal import SLOT, Journal
+from stanchion_middleware.audit.entry import Tip
+from stanchion_middleware.audit.journal import SLOT, TEXT, Journal
 
 
 @pytest.fixture
@@ -51,6 +52,37 @@ def test_slots_are_used_again(path):
     assert path.stat().st_size == 3 * SLOT
 
 
+def test_what_the_trail_has_is_not_found(path):
+    """A record can be written and the process killed before the slot is free."""
+    journal = Journal(path, 4)
+    journal.follow("c")
+    for number in range(4):
+        journal.mark(journal.take({"correlation_id": str(number)}), number + 10)
+
+    journal.free(4)
+    journal.take({"correlation_id": "again"})
+    journal.close()
+
+    def found(tip):
+        journal = Journal(path, 4)
+        try:
+            return [each["correlation_id"] for each in journal.found(tip)]
+        finally:
+            journal.close()
+
+    assert found(Tip("c", 11)) == ["2", "again"]
+    assert found(Tip("c", 100)) == ["again"]
+    assert found(Tip("other", 100)) == found(None) == ["0", "1", "2", "again"]
+
+
+def test_what_is_no_unicode_fits_a_slot(path):
+    """A subject may come from wherever a verifier takes it."""
+    journal = Journal(path, 2)
+    journal.take({"correlation_id": "a", "subject": "x\ud800"})
+    journal.close()
+    assert left_in(path) == [{"correlation_id": "a", "subject": "x?"}]
+
+
 def test_times_are_told_as_in_the_trail(path):
     """They are written as a number, which costs less."""
     journal = Journal(path, 2)
@@ -84,7 +116,7 @@ def test_a_slot_that_cannot_be_read_is_told(path):
     journal.take({"x": 1})
     journal.close()
     with path.open("r+b") as file:
-        file.seek(SLOT + 2)
+        file.seek(SLOT + TEXT)
         file.write(b"\xff\xff")
 
     assert left_in(path) == [{"unreadable": True}]

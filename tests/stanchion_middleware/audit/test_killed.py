@@ -46,6 +46,7 @@ def test_killed_at_random_points(tmp_path, mode):
     assert kinds["call"] > TIMES
     assert kinds["interrupted"] > TIMES
     assert len(recorded) == len(set(recorded))
+    assert not interrupted.intersection(recorded)  # one end each, also of those written at the last
 
     acknowledged = set((tmp_path / "acknowledged").read_text().split())
     assert acknowledged <= set(recorded) | interrupted

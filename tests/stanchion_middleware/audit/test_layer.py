@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from types import MappingProxyType
 
 import anyio
 import orjson
@@ -15,7 +16,9 @@ from stanchion import (
     InvalidPolicy,
     Middleware,
     OrderViolation,
+    Principal,
     Server,
+    ToolResult,
     readings_of,
 )
 from stanchion_middleware import (
@@ -401,6 +404,47 @@ async def test_a_full_queue_makes_calls_wait(judged):
     assert sorted(outcomes(sink)) == ["cancelled", "ok", "ok", "ok"]
 
 
+async def test_a_call_does_not_wait_for_room_for_ever(judged):
+    """It is refused then, and has not begun."""
+    sink = Shaky()
+    async with desk(Audit(sink, max_queue=1, room_timeout=0.02, linger=0)) as server:
+        sink.held = anyio.Event()
+        peer = await judged(server)
+        await call(peer)
+        await until(lambda: sink.tries == 2)
+        await call(peer)
+        answer = await call(peer)
+        assert answer["error"]["data"]["reason"] == "the audit trail takes no records now"
+        sink.held.set()
+
+    assert outcomes(sink) == ["ok", "ok", "unavailable"]
+
+
+async def test_results_that_are_kept_count_as_what_waits(judged):
+    """Others are let go of, and wait in no memory."""
+    for kept, answered in ((True, [True, True, False]), (False, [True, True, True])):
+        sink = Shaky()
+        audit = Audit(sink, capture_results=kept, on_full="refuse", max_queue_bytes=5000, linger=0)
+        server = desk(audit)
+
+        @server.tool
+        async def long() -> str:
+            return "x" * 4000
+
+        async with server:
+            sink.held = anyio.Event()
+            peer = await judged(server)
+            answers = []
+            for _ in range(3):
+                answers.append("result" in await call(peer, "long"))
+                waits = [each.evidence.ending.result for each in audit._writer.queue._waiting]
+                assert kept or not any(waits)
+
+            sink.held.set()
+
+        assert answers == answered
+
+
 async def test_what_is_turned_away_is_bounded_too(judged):
     """A flood that never comes to the layer cannot wait for room: it is lost and counted."""
     sink = Shaky()
@@ -432,6 +476,22 @@ async def test_a_required_record_is_safe_before_the_answer(judged, whole):
         answer = await call(peer, "pays", amount=3)
         assert answer["result"]["content"][0]["text"] == "paid 3"
         assert outcomes(sink) == ["ok"]  # at once, and not after a while
+
+
+async def test_what_is_turned_away_waits_for_its_record_too(judged):
+    """Where all records are required: no answer is sent that the trail does not have."""
+    sink = Shaky()
+    async with desk(Audit(sink, audit="required", confirm_timeout=0.02)) as server:
+        peer = await judged(server)
+        answer = await peer.ask("tools/call", {"name": 3})
+        assert answer["error"]["code"] == -32602
+        assert outcomes(sink) == ["invalid"]
+        sink.held = anyio.Event()
+        answer = await peer.ask("tools/call", {"name": 3})
+        assert answer["error"]["code"] == 503
+        sink.held.set()
+
+    assert outcomes(sink) == ["invalid", "invalid"]
 
 
 async def test_a_required_record_that_does_not_come_is_told(judged):
@@ -620,6 +680,33 @@ async def test_the_journal_of_a_good_end_is_empty(judged, tmp_path):
     assert kinds(again) == ["opened", "closed"]
 
 
+async def test_a_call_that_is_run_twice_is_one(judged, tmp_path):
+    """A layer outside may try again: one record, and nothing is left in the journal."""
+
+    class Twice(Middleware):
+        name = "twice"
+
+        async def __call__(self, next):
+            await next()
+            return await next()
+
+    sink, journal = MemorySink(), tmp_path / "calls.journal"
+    server = Server("desk", middleware=[Twice(), Audit(sink, journal=journal)])
+
+    @server.tool
+    async def echo() -> str:
+        return ""
+
+    async with server:
+        await call(await judged(server))
+
+    async with desk(Audit(sink, journal=journal)):
+        pass
+
+    assert outcomes(sink) == ["ok"]
+    assert "interrupted" not in kinds(sink)
+
+
 async def test_two_processes_never_share_a_journal(tmp_path):
     """The second is told who has it, and its sinks are closed again."""
     path = tmp_path / "calls.journal"
@@ -724,3 +811,101 @@ async def test_a_call_outside_of_a_server_passes():
     assert list(audit.readings()) == []
     assert Connection("memory").principal is None
     assert logging.getLogger("stanchion.audit").level == 0
+
+
+# What others do.
+
+
+async def test_what_a_layer_outside_puts_there_does_not_fail_the_call(judged):
+    """Arguments that are no JSON are recorded as far as there is a form for them."""
+    sink = MemorySink()
+
+    async def outside(next):
+        next.call.arguments = MappingProxyType({"text": "x", "when": {1, 2}})
+        next.call.principal = Principal("ada\ud800")
+        return ToolResult("before the tool") if await next() is None else ToolResult("instead")
+
+    async def inside(next):
+        return ToolResult("answered")
+
+    server = Server("desk", middleware=[outside, Audit(sink, capture="redacted"), inside])
+
+    @server.tool
+    async def echo(text: str = "") -> str:
+        return text
+
+    async with server:
+        answer = await call(await judged(server))
+
+    assert answer["result"]["content"][0]["text"] == "instead"
+    assert sink.records[0]["call"]["arguments"] == {"text": "x", "when": "[set]"}
+
+
+async def test_ids_that_cannot_be_made_end_no_trail(judged):
+    """The writer goes on; such a record says that it does not know the id."""
+
+    class Without(Server):
+        def new_correlation_id(self):
+            raise RuntimeError("no entropy")
+
+    sink = MemorySink()
+    server = Without("desk", middleware=[Audit(sink, linger=0)])
+
+    @server.tool
+    async def echo() -> str:
+        return ""
+
+    async with server:
+        peer = await judged(server)
+        await call(peer)
+        await until(lambda: sink.records)
+        await call(peer)
+
+    assert [each["correlation_id"] for each in sink.records] == ["unknown", "unknown"]
+    assert kinds(sink)[-1] == "closed"
+
+
+async def test_a_batch_that_cannot_be_sealed_is_sealed_later(judged, monkeypatch, caplog):
+    """Such as on a system that starts no thread; nothing is lost, and the chain has no hole."""
+    monkeypatch.setattr("stanchion_middleware.audit.writer.SEAL_PAUSE", 0.001)
+    sink = MemorySink()
+    audit = Audit(sink, linger=0)
+    async with desk(audit) as server:
+        sealer = audit._writer._sealer
+        whole, fails = sealer._seal, ["once", "twice"]
+
+        def seal(kind, body):
+            if kind == "call" and fails:
+                whole(kind, body)
+                fails.pop()
+                raise MemoryError
+
+            return whole(kind, body)
+
+        sealer._seal = seal
+        peer = await judged(server)
+        await call(peer)
+        await call(peer)
+
+    assert outcomes(sink) == ["ok", "ok"]
+    assert is_whole(sink)
+
+
+async def test_a_mounted_server_has_a_trail_of_its_own(judged):
+    """Under its own names, and with what its own tools hide."""
+    inner_sink, outer_sink = MemorySink(), MemorySink()
+    inner = Server("inner", middleware=[Audit(inner_sink, capture="redacted")])
+
+    @inner.tool(redact=["street"])
+    async def move(street: str) -> str:
+        return "moved"
+
+    outer = Server("outer", middleware=[Audit(outer_sink)])
+    outer.mount(inner, "house/")
+    async with outer:
+        await call(await judged(outer), "house/move", street="Elm 5")
+
+    (own,), (whole,) = inner_sink.records, outer_sink.records
+    assert (own["call"]["target"], whole["call"]["target"]) == ("move", "house/move")
+    assert own["call"]["arguments"] == {"street": "[redacted]"}
+    assert own["correlation_id"] == whole["correlation_id"]

@@ -61,7 +61,8 @@ def body_of(call, ending, *, arguments=None, capture="digest", capture_results=F
         capture=capture, capture_results=capture_results, payloads=payloads, key=KEY
     )
     encoded = b"" if arguments is None else orjson.dumps(arguments)
-    body = recorder.body(Evidence(call, ending, AT, encoded))
+    named = call.target, call.target_name, call.correlation_id
+    body = recorder.body(Evidence(call, ending, AT, encoded, *named))
     VALIDATOR.validate(body)
     line = seal(Tip("c"), "call", body, AT).line
     # Not equal as they are: a large double is written, and read again, as an integer.
