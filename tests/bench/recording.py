@@ -147,9 +147,9 @@ async def _measure_writing(path: Path, records: int) -> float:
     )
     sink = JsonLinesFile(path, sync="interval")
     options = WriterOptions(sinks=[sink], recorder=recorder, max_queue=records, linger=0)
-    writer = Writer(options, lambda slot: None)
+    writer = Writer(options)
     evidence = _evidence()
-    await writer.start({}, [])
+    await writer.start({})
     started = time.process_time()
     for _ in range(records):
         writer.queue.put(evidence)
@@ -173,4 +173,5 @@ def _evidence() -> Evidence:
     principal = Principal("ada", issuer="https://issuer.example", tenant="acme")
     call = Call("tools/call", peer, id=17, target_name="refund", principal=principal)
     ending = Ending(Outcome.OK, duration=0.0012, reply_size=310)
-    return Evidence(call, ending, time.time(), orjson.dumps({"number": 7, "text": "x" * 100}))
+    arguments = orjson.dumps({"number": 7, "text": "x" * 100})
+    return Evidence(call, ending, time.time(), arguments, None, "refund", call.correlation_id)
