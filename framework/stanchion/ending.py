@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .chain import AnyLayer
     from .edge import Reply
     from .results import Result
+    from .target import Target
 
 logger = logging.getLogger("stanchion.ending")
 
@@ -86,10 +87,12 @@ class Observer(NamedTuple):
     Attributes:
         ended: Its `Middleware.ended`.
         confirm: Its `Middleware.confirm`, or None where it does not override it.
+        sees: The target and its name as a layer of a mounted server sees them, or None.
     """
 
     ended: Callable[[Call, Ending], None]
     confirm: Callable[[Call, Ending], Awaitable[None]] | None
+    sees: tuple[Target, str] | None = None
 
 
 NOBODY: Final[tuple[Observer, ...]] = ()
@@ -138,17 +141,40 @@ def tell(call: Call, ending: Ending) -> bool:
     Gives whether one of them holds the answer back, see `confirm`.
     """
     confirms = False
-    for told, confirm in call.observers:
+    for told, confirm, sees in call.observers:
+        target, name = call.target, call.target_name
+        if sees is not None:
+            call.target, call.target_name = sees
+
         try:
             told(call, ending)
         except Exception:
             # An observer never fails a call (its log handler may be what is broken).
             logger.exception("%r failed to take note of a call", getattr(told, "__self__", told))
+        finally:
+            call.target, call.target_name = target, name
 
         if confirm is not None:
             confirms = True
 
     return confirms
+
+
+def observed_inside(call: Call, observers: tuple[Observer, ...], target: Target, name: str) -> None:
+    """Have *observers* of a mounted server, to which a call came, be told how it ends too.
+
+    Args:
+        call: The call.
+        observers: Whom that server tells.
+        target: What the call's target is there.
+        name: What it is called there.
+    """
+    told = {observer.ended for observer in call.observers}
+    call.observers += tuple(
+        Observer(observer.ended, observer.confirm, observer.sees or (target, name))
+        for observer in observers
+        if observer.ended not in told  # else it is a retry
+    )
 
 
 def tell_session(layers: Iterable[AnyLayer], ending: SessionEnding) -> None:

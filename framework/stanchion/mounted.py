@@ -9,6 +9,7 @@ from .call import Call
 from .catalog import Entry, hides
 from .chain import Link, Middleware, Next
 from .contents import ResourceResult
+from .ending import observed_inside
 from .errors import UnknownTarget, call_error_in
 from .results import Result
 from .target import Target
@@ -76,8 +77,8 @@ class Mounted:
         call = next.call
         outer, outer_name = call.target, call.target_name
         call.target, call.target_name = self.entry.target, name
-        if link.observers and link.observers[0] not in call.observers:  # else it is a retry
-            call.observers += link.observers
+        if link.observers:
+            observed_inside(call, link.observers, self.entry.target, name)
 
         try:
             result = await link.layer(Next(call, link.inner))

@@ -323,7 +323,7 @@ async def test_a_call_that_waits_to_be_confirmed_can_be_cancelled(judged):
 
 
 async def test_a_mounted_server_observes_the_calls_that_reach_it(judged):
-    """Its observers are told once, also where a layer outside tries again."""
+    """Under its own names, and once, also where a layer outside tries again."""
     outer, inner = Watch(), Watch()
 
     async def twice(next):
@@ -338,7 +338,8 @@ async def test_a_mounted_server_observes_the_calls_that_reach_it(judged):
         await peer.ask("tools/list")
 
     assert outer.ends == [("tools/call", "desk/fine", "ok"), ("tools/list", None, "ok")]
-    assert inner.ends == [("tools/call", "desk/fine", "ok")]
+    assert inner.ends == [("tools/call", "fine", "ok")]
+    assert inner.last.target_name == "desk/fine"  # as the peer called it, once all are told
 
 
 async def test_a_listen_ends_when_its_stream_does(judged):

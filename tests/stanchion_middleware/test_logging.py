@@ -645,3 +645,22 @@ def test_wrong_levels_are_refused(levels):
     """An unknown outcome or a level that is no number is a configuration error."""
     with pytest.raises(ConfigurationError, match=r"levels"):
         Logging(levels=levels)
+
+
+async def test_a_mounted_servers_log_hides_what_its_tool_hides(caplog):
+    """Under the tool's own name: at a call's end too it is the mounted server's."""
+    inner = Server("desk", middleware=[Logging(arguments=True)])
+
+    @inner.tool(redact=["iban"])
+    async def pay(iban: str) -> str:
+        return "paid"
+
+    hall = Server("hall")
+    hall.mount(inner, "desk/")
+    async with connect(hall) as peer:
+        await peer.call_tool("desk/pay", {"iban": "very secret"})
+
+    records = [each for each in call_records(caplog) if each.stanchion["method"] == "tools/call"]
+    assert [each.stanchion["event"] for each in records] == ["start", "end"]
+    assert {each.stanchion["target"] for each in records} == {"pay"}
+    assert [each.stanchion["arguments"] for each in records] == [{"iban": "[redacted]"}] * 2
