@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio
 
-from stanchion import Reading
+from stanchion import Reading, is_cancellation
 
 from ..reporting import report_failure
 from .entry import Entry
@@ -80,8 +80,11 @@ class Delivery:
         while True:
             try:
                 await self.sink.write(entries)
-            except Exception:  # noqa: BLE001 # a sink is somebody else's
-                self._failed()
+            except BaseException as error:
+                if is_cancellation(error):
+                    raise
+
+                self._failed()  # a sink is somebody else's, and may even try to exit
                 await self._sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
             else:

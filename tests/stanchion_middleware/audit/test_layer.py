@@ -277,12 +277,13 @@ async def test_a_record_of_a_megabyte(judged):
 # When it cannot be written.
 
 
-async def test_a_sink_that_fails_for_a_while_loses_nothing(judged, caplog):
+@pytest.mark.parametrize("error", [OSError("no space left"), SystemExit(1)])
+async def test_a_sink_that_fails_for_a_while_loses_nothing(judged, caplog, error):
     """It is tried again, and the log says once that it fails and once that it works again."""
     sink, other = Shaky(), MemorySink()
     async with desk(Audit(sink, other)) as server:
         peer = await judged(server)
-        sink.error = OSError("no space left")
+        sink.error = error
         before = sink.tries
         for _ in range(3):
             await call(peer)
