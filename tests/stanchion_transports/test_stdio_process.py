@@ -35,11 +35,22 @@ def answers(*lines, words=(), **options):
     return {message["id"]: message for message in map(orjson.loads, frames)}, done.stderr
 
 
+def hang_up_is_heard():
+    """Undo what a suite that runs under `nohup` hands on: a server obeys it too, and should."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @contextmanager
 def program(*words, stdin=subprocess.PIPE):
     """Start the program; it is killed if it does not end by itself."""
     pipe = subprocess.PIPE
-    with subprocess.Popen([*PROGRAM, *words], stdin=stdin, stdout=pipe, stderr=pipe) as process:
+    with subprocess.Popen(
+        [*PROGRAM, *words],
+        stdin=stdin,
+        stdout=pipe,
+        stderr=pipe,
+        preexec_fn=hang_up_is_heard,  # noqa: PLW1509 # nothing but this one system call
+    ) as process:
         try:
             yield process
         finally:
