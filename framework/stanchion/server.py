@@ -1,4 +1,7 @@
-"""The server: what is offered, which layers every call passes, and its life."""
+"""The server: what is offered, which layers every call passes, and its life.
+
+Longer than other files because every option of a server is described where it is given.
+"""
 
 from __future__ import annotations
 
@@ -385,10 +388,7 @@ class Server(CustomOffers, ToolOffers, PromptOffers, ResourceOffers):
         return self.kernel.listen(connection, send=send)
 
     def session_ended(self, ending: SessionEnding) -> None:
-        """Tell the layers that observe that a legacy session is over.
-
-        `serve_stream` does it for its streams.
-        """
+        """Tell the layers that a legacy session is over; `serve_stream` does for its streams."""
         tell_session(self.chain.layers, ending)
 
     def run(self, transport: str = "stdio", **options: Any) -> None:
