@@ -163,7 +163,8 @@ def test_no_plain_text_of_a_subject_stays_in_a_line(
         ending = Ending(
             Outcome.DENIED, result=ToolResult(answer), error=error, duration=0.1, reply_size=9
         )
-        evidence = Evidence(call, ending, 1.7e9, orjson.dumps(arguments))
+        named = (call.target, call.target_name, call.correlation_id)
+        evidence = Evidence(call, ending, 1.7e9, orjson.dumps(arguments), *named)
         plain = recorder(None).body(evidence)
 
         body = recorder(keys).body(evidence)
