@@ -87,7 +87,7 @@ def test_the_subject_is_not_in_the_file(path):
     """Whoever has the file has to guess it, and after an erasure cannot even that."""
     with FileSubjectKeys(path) as keys:
         keys.key_of("ada@example.com", None)
-        assert b"ada" not in path.read_bytes()
+        assert b"example.com" not in path.read_bytes()
 
 
 def test_the_file_is_its_owners_alone(path):
@@ -187,13 +187,13 @@ async def test_a_key_that_cannot_be_had(path, caplog):
     sink = MemorySink()
     async with (
         desk(sink, subject_keys=Broken(path)) as server,
-        connect(server, principal=Principal("ada")) as peer,
+        connect(server, principal=Principal("ada@example.com")) as peer,
     ):
         assert (await peer.call_tool("echo", {"text": "x"})).text == "x"
 
     (record,) = sink.records
     assert (record["outcome"], record["incomplete"]) == ("ok", "OSError")
-    assert "ada" not in str(record)
+    assert "example.com" not in str(record)
     assert "is incomplete" in caplog.text
 
 
