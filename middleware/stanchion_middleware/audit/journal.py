@@ -61,7 +61,6 @@ class Journal:
             OSError: It cannot be opened.
         """
         self.missed = 0
-        self._path = path
         self._lock = FileLock(path, 0o600)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -192,7 +191,7 @@ def _read(told: Any) -> dict[str, Any]:
 
 
 def _shortened(told: Mapping[str, Any]) -> dict[str, Any]:
-    """Cut what a caller may have made long, or long to write."""
+    """Cut what a caller may have made long, or long to write: all of it then fits a slot."""
     return {
         name: _plain(value[:CUT]) if isinstance(value, str) else value
         for name, value in told.items()
@@ -200,4 +199,8 @@ def _shortened(told: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    return "".join(each if each.isascii() and each.isprintable() else "?" for each in text)
+    """Give *text* as what JSON writes in as many bytes."""
+    return "".join(
+        each if each.isascii() and each.isprintable() and each not in '"\\' else "?"
+        for each in text
+    )

@@ -110,6 +110,22 @@ def test_everything_fits_a_slot(tmp_path_factory, told):
     assert set(found[0]) == set(told)
 
 
+@pytest.mark.parametrize("letter", ['"', "\\", "\0", "é", "x"])
+def test_the_longest_call_leaves_its_neighbour_alone(path, letter):
+    """Every member that a call can have, each of what takes most room to write."""
+    journal = Journal(path, 3)
+    first = journal.take({"n": 1})
+    journal.take({"n": 2})
+    journal.free(first)
+    names = ["correlation_id", "method", "target", "target_kind", "subject", "issuer", "tenant"]
+    told = dict.fromkeys(names, letter * 500) | {"started_us": 1_785_231_000_000_123}
+    assert journal.take(told) == first
+    longest, neighbour = journal.found()
+    journal.close()
+    assert neighbour == {"n": 2}
+    assert set(longest) == {*names, "started"}
+
+
 def test_a_slot_that_cannot_be_read_is_told(path):
     """The machine stopped in the middle; that there was a call is known."""
     journal = Journal(path, 2)
