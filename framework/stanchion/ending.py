@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,7 +20,7 @@ from .outcome import Outcome
 
 if TYPE_CHECKING:
     from .call import Call
-    from .chain import AnyLayer
+    from .chain import AnyLayer, Middleware
     from .edge import Reply
     from .results import Result
     from .target import Target
@@ -85,14 +86,14 @@ class Observer(NamedTuple):
     """A layer that is told of endings.
 
     Attributes:
+        layer: The layer.
         ended: Its `Middleware.ended`.
         confirm: Its `Middleware.confirm`, or None where it does not override it.
-        sees: The target and its name as a layer of a mounted server sees them, or None.
     """
 
+    layer: Middleware
     ended: Callable[[Call, Ending], None]
     confirm: Callable[[Call, Ending], Awaitable[None]] | None
-    sees: tuple[Target, str] | None = None
 
 
 NOBODY: Final[tuple[Observer, ...]] = ()
@@ -107,7 +108,7 @@ def observers_of(layers: Iterable[AnyLayer]) -> tuple[Observer, ...]:
         if isinstance(layer, Middleware):
             confirms = type(layer).confirm is not Middleware.confirm
             if confirms or type(layer).ended is not Middleware.ended:
-                found.append(Observer(layer.ended, layer.confirm if confirms else None))
+                found.append(Observer(layer, layer.ended, layer.confirm if confirms else None))
 
     return tuple(found)
 
@@ -141,20 +142,14 @@ def tell(call: Call, ending: Ending) -> bool:
     Gives whether one of them holds the answer back, see `confirm`.
     """
     confirms = False
-    for told, confirm, sees in call.observers:
-        target, name = call.target, call.target_name
-        if sees is not None:
-            call.target, call.target_name = sees
-
+    for observer in call.observers:
         try:
-            told(call, ending)
+            observer.ended(call, ending)
         except Exception:
             # An observer never fails a call (its log handler may be what is broken).
-            logger.exception("%r failed to take note of a call", getattr(told, "__self__", told))
-        finally:
-            call.target, call.target_name = target, name
+            logger.exception("%r failed to take note of a call", observer.layer)
 
-        if confirm is not None:
+        if observer.confirm is not None:
             confirms = True
 
     return confirms
@@ -169,12 +164,24 @@ def observed_inside(call: Call, observers: tuple[Observer, ...], target: Target,
         target: What the call's target is there.
         name: What it is called there.
     """
-    told = {observer.ended for observer in call.observers}
+    told = {id(observer.layer) for observer in call.observers}  # some layers have no hash
     call.observers += tuple(
-        Observer(observer.ended, observer.confirm, observer.sees or (target, name))
+        observer._replace(ended=partial(_tell_inside, observer.ended, target, name))
         for observer in observers
-        if observer.ended not in told  # else it is a retry
+        if id(observer.layer) not in told  # else it is a retry
     )
+
+
+def _tell_inside(
+    ended: Callable[[Call, Ending], None], target: Target, name: str, call: Call, ending: Ending
+) -> None:
+    """Tell a layer of a mounted server, for which the call is one of its own targets."""
+    outer, outer_name = call.target, call.target_name
+    call.target, call.target_name = target, name
+    try:
+        ended(call, ending)
+    finally:
+        call.target, call.target_name = outer, outer_name
 
 
 def tell_session(layers: Iterable[AnyLayer], ending: SessionEnding) -> None:
