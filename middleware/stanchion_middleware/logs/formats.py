@@ -9,6 +9,7 @@ import json
 import logging
 import math
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -38,7 +39,7 @@ _WRITTEN_AS_TEXT: Final = (datetime, date, time, Decimal, UUID, PurePath)
 _OPTIONS: Final = orjson.OPT_NON_STR_KEYS
 
 
-class _Format(logging.Formatter):
+class _Format(logging.Formatter, ABC):
     """What both formats share: the parts of a record, redacted."""
 
     def __init__(self, *, redactor: Redactor | None = None) -> None:
@@ -57,8 +58,9 @@ class _Format(logging.Formatter):
             stand_in.created = record.created
             return self.line(stand_in)
 
+    @abstractmethod
     def line(self, record: logging.LogRecord) -> str:
-        raise NotImplementedError
+        """Give the record as text."""
 
     def message_of(self, record: logging.LogRecord) -> str:
         if isinstance(record, CallRecord):

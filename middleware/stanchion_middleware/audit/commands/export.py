@@ -18,7 +18,7 @@ from ..ocsf import ocsf_event
 from ..reader import Opened
 from . import options
 from .display import output
-from .reading import wanted, warn_unless_sound
+from .reading import wanted
 from .source import Sources
 from .wrong_use import wrong_use
 
@@ -62,10 +62,8 @@ def export(
         correlation_id=correlation_id,
     )
     sources = Sources(trail, table)
-    if not no_verify:
-        warn_unless_sound(sources, options.chain_keys(key))
-
-    opened = wanted(sources, select, options.subject_keys(keys))
+    look_at = None if no_verify else options.chain_keys(key)
+    opened = wanted(sources, select, options.subject_keys(keys), look_at)
     with opened as entries, _written(to) as stream:
         if format == "csv":
             stream.write(csv_row(COLUMNS).encode())

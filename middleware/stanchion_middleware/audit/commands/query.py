@@ -15,7 +15,7 @@ from ..facts import CALLS, facts_of
 from ..reader import Opened
 from . import options
 from .display import output, printable
-from .reading import wanted, warn_unless_sound
+from .reading import wanted
 from .source import Sources
 
 COLUMNS: Final = ("time", "outcome", "tenant", "subject", "method", "target", "policy")
@@ -57,10 +57,8 @@ def query(
         correlation_id=correlation_id,
     )
     sources = Sources(trail, table)
-    if not no_verify:
-        warn_unless_sound(sources, options.chain_keys(key))
-
-    with wanted(sources, select, options.subject_keys(keys)) as entries:
+    look_at = None if no_verify else options.chain_keys(key)
+    with wanted(sources, select, options.subject_keys(keys), look_at) as entries:
         calls = (each for each in entries if each.entry.kind in CALLS)
         write = _write_lines if as_json else _write_table
         write(itertools.islice(calls, limit))

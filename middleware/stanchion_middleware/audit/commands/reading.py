@@ -16,12 +16,8 @@ from .verify import first_fault, is_sound
 from .wrong_use import wrong_use
 
 
-def warn_unless_sound(sources: Sources, keys: Iterable[Key]) -> None:
-    """Say on stderr what is wrong with a trail that is read all the same.
-
-    Raises:
-        BadParameter: It cannot be read.
-    """
+def _warn_unless_sound(sources: Sources, keys: Iterable[Key]) -> None:
+    """Say on stderr what is wrong with a trail that is read all the same."""
     found = verify_trail(sources, keys=keys)
     if not is_sound(found):
         fault = first_fault(found) or "there is no entry"
@@ -30,13 +26,25 @@ def warn_unless_sound(sources: Sources, keys: Iterable[Key]) -> None:
 
 @contextlib.contextmanager
 def wanted(
-    sources: Sources, select: Selection, keys: SubjectKeys | None
+    sources: Sources,
+    select: Selection,
+    keys: SubjectKeys | None,
+    chain_keys: Iterable[Key] | None,
 ) -> Generator[Iterator[Opened]]:
     """Give the entries that are wanted, and say in the end what was left out for it is none.
+
+    Args:
+        sources: The trail.
+        select: What is wanted of it.
+        keys: What opens the parts that are sealed, or None.
+        chain_keys: The keys of hashes that it is verified with first; None does not look.
 
     Raises:
         BadParameter: The trail or the keys cannot be read.
     """
+    if chain_keys is not None:
+        _warn_unless_sound(sources, chain_keys)
+
     reader = TrailReader(sources, keys)
     with contextlib.ExitStack() as opened, wrong_use():
         if keys is not None:
