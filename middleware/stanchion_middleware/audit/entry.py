@@ -41,8 +41,6 @@ class Kind(StrEnum):
     """Records that could not be kept: how many, and why."""
     HEAD = "head"
     """A signature over the hash of the entry before, and so over all up to it."""
-    ERASED = "erased"
-    """What a subject's entries say of it can no longer be read."""
     CLOSED = "closed"
     """The process stopped writing in good order."""
 

@@ -49,7 +49,6 @@ KINDS: Final[Mapping[str, tuple[int, str]]] = {
     "opened": (1, "The audit trail was opened"),
     "closed": (1, "The audit trail was closed"),
     "head": (1, "The audit trail was signed"),
-    "erased": (2, "What was recorded of a subject can no longer be read"),
     "lost": (4, "Audit records were lost"),
 }
 """Severity and message of what a trail tells of itself."""

@@ -40,7 +40,7 @@ SEVERITIES: Final[Mapping[str, int]] = {
 }
 """Severity numbers of outcomes."""
 
-KINDS: Final[Mapping[str, int]] = {"interrupted": ERROR, "lost": ERROR, "erased": WARN}
+KINDS: Final[Mapping[str, int]] = {"interrupted": ERROR, "lost": ERROR}
 """Severity numbers of entries without an outcome; of others it is that of information."""
 
 TEXTS: Final = {INFO: "INFO", WARN: "WARN", ERROR: "ERROR"}
